@@ -1,0 +1,25 @@
+/**
+ * base: what every part may use and that uses nothing: branded ids, assertions, the root of all errors, small containers.
+ *
+ * Row 0 of the layers. Nothing here reads a clock, draws randomness or does I/O.
+ */
+export { AssertionError, assert, unreachable } from './assert.ts'
+export { type Deferred, deferred } from './deferred.ts'
+export { messageOf, RookeryError } from './errors.ts'
+export {
+  type Brand,
+  type BrokerEpoch,
+  type BrokerId,
+  type ControllerEpoch,
+  type LeaderEpoch,
+  type Offset,
+  type PartitionEpoch,
+  type ProducerEpoch,
+  type ProducerId,
+  partitionName,
+  type TopicPartition,
+  type Uuid,
+  uuidFromBytes,
+  uuidToBytes,
+  zeroUuid,
+} from './ids.ts'
