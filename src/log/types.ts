@@ -126,7 +126,8 @@ export interface PartitionLog {
   /**
    * Checks and appends one record set as a leader does: exactly one v2 batch for a client. Stamps base offset and leader
    * epoch into `records` in place. `records` is not kept. Answers at once unless a rule needs the records decompressed;
-   * appends of one log keep their order. Throws `StorageError` when the disk fails.
+   * appends of clients keep their order. A coordinator's batch is uncompressed and is always appended at once, ahead of
+   * appends that wait. Throws `StorageError` when the disk fails.
    */
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult>
   /** Appends batches as the leader stored them, offsets and epochs kept. Throws when they don't continue the log. */

@@ -17,6 +17,7 @@
  * Sources: KIP-101, KIP-207, KIP-320, KIP-966.
  */
 
+export { Partition } from './partition.ts'
 export {
   type LeadershipListener,
   type ReplicaLogs,

@@ -110,6 +110,11 @@ export class Partition implements LogListener {
     return this.#highWatermark
   }
 
+  /** Whether an append with acks=-1 is taken: the ISR has min.insync.replicas, or every replica there is. */
+  get hasEnoughInSync(): boolean {
+    return this.#isr.length >= effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
+  }
+
   /** Bytes that passed the high watermark since this object was made: what a waiting fetch counts with. */
   get committedBytes(): number {
     return this.#committedBytes
@@ -170,12 +175,12 @@ export class Partition implements LogListener {
   append(request: AppendRequest): Promise<AppendOutcome> {
     const refused = this.checkLeader(request.leaderEpoch ?? -1)
     if (refused !== undefined) return Promise.resolve(refused)
-    if (request.requiredAcks === -1 && this.#isr.length < this.#effectiveMinIsr()) {
+    if (request.requiredAcks === -1 && !this.hasEnoughInSync) {
       return Promise.resolve({ ok: false, reason: 'not-enough-replicas' })
     }
     let result: AppendResult | Promise<AppendResult>
     try {
-      result = this.appendNow(request)
+      result = this.#append(request)
     } catch (error) {
       return Promise.resolve({ ok: false, reason: 'storage-error', message: messageOf(error) })
     }
@@ -186,10 +191,18 @@ export class Partition implements LogListener {
     )
   }
 
-  /** Appends to the log and counts the bytes; the caller has checked that this replica leads. Throws `StorageError`. */
-  appendNow(
-    request: Pick<AppendRequest, 'records' | 'origin' | 'produceVersion'>,
-  ): AppendResult | Promise<AppendResult> {
+  /**
+   * Appends a coordinator's batch at once, ahead of client appends that wait for decompression; the caller has checked
+   * that this replica leads. Throws `StorageError`.
+   */
+  appendNow(records: Buffer): AppendResult {
+    const result = this.#append({ records, origin: 'coordinator' })
+    assert(!(result instanceof Promise), "a coordinator's batch needs no decompression")
+    return result
+  }
+
+  /** Appends to the log and counts the bytes. Throws `StorageError`. */
+  #append(request: Pick<AppendRequest, 'records' | 'origin' | 'produceVersion'>): AppendResult | Promise<AppendResult> {
     const sizeBytes = request.records.length
     const result = this.log.appendAsLeader(request.records, {
       leaderEpoch: this.#leaderEpoch,
@@ -220,7 +233,7 @@ export class Partition implements LogListener {
         ? await this.waitCommitted(result.lastOffset + 1, deadlineMs)
         : await this.#waitFlushed(result.lastOffset + 1, deadlineMs)
     if (reached !== 'reached') return { ok: false, reason: reached }
-    if (request.requiredAcks === -1 && this.#isr.length < this.#effectiveMinIsr()) {
+    if (request.requiredAcks === -1 && !this.hasEnoughInSync) {
       return { ok: false, reason: 'not-enough-replicas-after-append' }
     }
     return result
@@ -288,10 +301,6 @@ export class Partition implements LogListener {
 
   #countedOffset(): Offset {
     return this.log.acksWaitForFlush ? this.log.flushedOffset : this.log.logEndOffset
-  }
-
-  #effectiveMinIsr(): number {
-    return effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
   }
 
   #maybeAdvanceHighWatermark(): void {
