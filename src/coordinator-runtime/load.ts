@@ -1,5 +1,5 @@
-import type { Clock, Timers } from '../platform/index.ts'
-import { readRecords } from './batch.ts'
+import type { Clock, Offload, Timers } from '../platform/index.ts'
+import { BatchView, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { Pacer } from './pacer.ts'
 import type { PartitionStore } from './ports.ts'
 import type { Shard } from './shard.ts'
@@ -7,6 +7,8 @@ import type { RecordCodec, StateMachine } from './state-machine.ts'
 
 /** Bytes asked of the store at once. */
 const readBytes = 1 << 20
+/** What one batch may unpack to: far above what a coordinator writes, far below what would hurt. */
+const maxUnpackedBytes = 64 << 20
 /** Wait for the high watermark to reach what was in the log when loading began. */
 const commitPollMs = 10
 /** Records between two looks at the clock. */
@@ -17,7 +19,7 @@ interface LoadTools<R> {
   readonly codec: RecordCodec<R>
   readonly clock: Clock
   readonly timers: Timers
-  readonly pacer: Pacer
+  readonly offload: Offload
 }
 
 /**
@@ -27,6 +29,7 @@ interface LoadTools<R> {
 export async function loadShard<M extends StateMachine<R, E>, R, E>(
   shard: Shard<M, R, E>,
   tools: LoadTools<R>,
+  pacer: Pacer,
 ): Promise<'not-leader' | { readonly records: number; readonly bytes: number }> {
   const { partition, leaderEpoch } = shard
   const { store, timers } = tools
@@ -40,11 +43,11 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
     if (committed === undefined) return 'not-leader'
     const batches = await store.read(partition, leaderEpoch, position, readBytes)
     if (batches === 'not-leader') return 'not-leader'
-    for (const batch of batches) {
-      loaded.bytes += batch.length
-      const read = await replayBatch(shard, batch, tools)
-      loaded.records += read.records
-      position = read.nextOffset
+    for (const bytes of batches) {
+      const batch = new BatchView(bytes)
+      loaded.records += await replayBatch(shard, batch, tools, pacer)
+      loaded.bytes += bytes.length
+      position = batch.lastOffset + 1
     }
     if (batches.length === 0) {
       if (committed.highWatermark >= bounds.logEndOffset) break
@@ -54,20 +57,23 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
   return loaded
 }
 
+/** Markers, and records inside transactions, are passed over: what became of the transaction is for its own replay to know. */
 async function replayBatch<M extends StateMachine<R, E>, R, E>(
   shard: Shard<M, R, E>,
-  batch: Buffer,
-  { codec, clock, pacer }: LoadTools<R>,
-): Promise<{ readonly records: number; readonly nextOffset: number }> {
+  batch: BatchView,
+  { codec, clock, offload }: LoadTools<R>,
+  pacer: Pacer,
+): Promise<number> {
+  if (batch.isControl || batch.isTransactional) return 0
+  const recordBytes = await openRecordBytesOff(batch, maxUnpackedBytes, offload)
   let until = await pacer.turn()
-  let records = 0
-  const { nextOffset, each } = await readRecords(batch)
-  for (const { key, value } of each) {
+  let count = 0
+  for (const { key, value } of readRecords(batch, recordBytes)) {
     if (shard.phase !== 'loading') break
-    const record = codec.decode(key, value)
+    const record = key === null ? undefined : codec.decode(key, value)
     if (record !== undefined) shard.machine.replay(record)
-    records++
-    if (records % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
+    count++
+    if (count % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
   }
-  return { records, nextOffset }
+  return count
 }

@@ -11,7 +11,6 @@ export class Pacer {
   readonly #clock: Clock
   readonly #timers: Timers
   readonly #waiting: (() => void)[] = []
-  #scheduled = false
 
   constructor(clock: Clock, timers: Timers) {
     this.#clock = clock
@@ -22,17 +21,14 @@ export class Pacer {
   turn(): Promise<number> {
     return new Promise((resolve) => {
       this.#waiting.push(() => resolve(this.#clock.monotonic() + stretchMs))
-      this.#schedule()
+      if (this.#waiting.length === 1) this.#wakeNext()
     })
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return
-    this.#scheduled = true
+  #wakeNext(): void {
     this.#timers.defer(() => {
-      this.#scheduled = false
       this.#waiting.shift()?.()
-      if (this.#waiting.length > 0) this.#schedule()
+      if (this.#waiting.length > 0) this.#wakeNext()
     })
   }
 }

@@ -1,7 +1,7 @@
 import { assert, type LeaderEpoch, messageOf, unreachable } from '../base/index.ts'
-import type { Clock, Timer, Timers } from '../platform/index.ts'
+import type { Clock, Offload, Timer, Timers } from '../platform/index.ts'
+import { buildBatch } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
-import { encodeRecords } from './batch.ts'
 import { loadShard } from './load.ts'
 import { Pacer } from './pacer.ts'
 import type { PartitionStore, StoreFailure } from './ports.ts'
@@ -14,6 +14,7 @@ export interface CoordinatorRuntimeOptions<M extends StateMachine<R, E>, R, E> {
   readonly store: PartitionStore
   readonly clock: Clock
   readonly timers: Timers
+  readonly offload: Offload
   readonly logger: Logger
   readonly codec: RecordCodec<R>
   /** An empty state for one partition. */
@@ -117,7 +118,8 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
 
   #write(shard: Shard<M, R, E>, key: string | null, records: readonly R[], outcome: Outcome<R, E>): void {
     const { store, codec, clock } = this.#options
-    const batch = encodeRecords(codec, records, clock.now())
+    const timestamp = clock.now()
+    const batch = buildBatch({ records: records.map((record) => ({ timestamp, ...codec.encode(record) })) })
     if (batch.length > store.maxBatchBytes(shard.partition)) {
       this.#refuse(shard, key, outcome, 'record-too-large')
       return
@@ -196,12 +198,12 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   }
 
   #load(partition: number, leaderEpoch: LeaderEpoch, retryMs: number): void {
-    const { topic, store, codec, clock, timers, createMachine } = this.#options
+    const { topic, clock, timers, createMachine } = this.#options
     const shard = new Shard<M, R, E>({ topic, partition }, leaderEpoch, createMachine(partition))
     this.#shards.set(partition, shard)
     const logger = this.#options.logger.child({ partition, leaderEpoch })
     const startedMs = clock.monotonic()
-    loadShard(shard, { store, codec, clock, timers, pacer: this.#pacer }).then(
+    loadShard(shard, this.#options, this.#pacer).then(
       (loaded) => {
         if (shard.phase === 'closed') return
         if (loaded === 'not-leader') {

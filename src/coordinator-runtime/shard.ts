@@ -3,7 +3,11 @@ import type { Timer } from '../platform/index.ts'
 import type { Answer, StateMachine } from './state-machine.ts'
 
 /** Why a request to a coordinator got no answer from its state. All of them are worth a retry but the last. */
-export type RuntimeFailure = 'not-coordinator' | 'coordinator-loading' | 'coordinator-not-available' | 'record-too-large'
+export type RuntimeFailure =
+  | 'not-coordinator'
+  | 'coordinator-loading'
+  | 'coordinator-not-available'
+  | 'record-too-large'
 
 export type RuntimeResult<T> =
   | { readonly ok: true; readonly value: T }
