@@ -23,3 +23,4 @@ export {
   uuidToBytes,
   zeroUuid,
 } from './ids.ts'
+export { PersistentMap, type PersistentMapEdit } from './persistent-map.ts'
