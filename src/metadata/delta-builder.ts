@@ -14,7 +14,7 @@ import type { ChangedTopic, MetadataDelta } from './delta.ts'
 import type { BrokerImage, MetadataImage, PartitionImage, TopicImage } from './image.ts'
 import {
   hasCollisionCharacters,
-  normalizedName,
+  normalizedTopicName,
   PersistentCluster,
   PersistentConfigs,
   PersistentImage,
@@ -182,7 +182,7 @@ export class MetadataDeltaBuilder {
     this.#touched.set(topicId, new TouchedTopic(name, topicId, undefined))
     this.#idsByName.set(name, topicId)
     if (hasCollisionCharacters(name)) {
-      const normalized = normalizedName(name)
+      const normalized = normalizedTopicName(name)
       this.#namesByNormalized.set(normalized, [...(this.#namesByNormalized.get(normalized) ?? []), name])
     }
   }
@@ -238,7 +238,7 @@ export class MetadataDeltaBuilder {
   }
 
   #forgetCollisions(name: string): void {
-    const normalized = normalizedName(name)
+    const normalized = normalizedTopicName(name)
     const names = this.#namesByNormalized.get(normalized)?.filter((other) => other !== name)
     if (names === undefined) return
     if (names.length === 0) this.#namesByNormalized.delete(normalized)

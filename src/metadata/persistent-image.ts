@@ -62,7 +62,7 @@ export class PersistentCluster implements ClusterImage {
 export class PersistentTopics implements TopicsImage {
   readonly topicsById: PersistentMap<Uuid, TopicImage>
   readonly idsByName: PersistentMap<string, Uuid>
-  /** Names that hold '.' or '_', by `normalizedName`; in the order of their creation. */
+  /** Names that hold '.' or '_', by `normalizedTopicName`; in the order of their creation. */
   readonly namesByNormalized: PersistentMap<string, readonly string[]>
   readonly replicasByBroker: PersistentMap<BrokerId, ReplicaCounts>
 
@@ -108,7 +108,7 @@ export class PersistentTopics implements TopicsImage {
 
   collidingWith(name: string): string | undefined {
     if (!hasCollisionCharacters(name)) return undefined
-    return this.namesByNormalized.get(normalizedName(name))?.find((other) => other !== name)
+    return this.namesByNormalized.get(normalizedTopicName(name))?.find((other) => other !== name)
   }
 }
 
@@ -140,7 +140,7 @@ export function hasCollisionCharacters(name: string): boolean {
   return name.includes('.') || name.includes('_')
 }
 
-export function normalizedName(name: string): string {
+export function normalizedTopicName(name: string): string {
   return name.replaceAll('.', '_')
 }
 

@@ -13,6 +13,12 @@ export interface Endpoint {
 export const noLeader = -1 as BrokerId
 
 /**
+ * The feature whose level says which records may be written: Rookery's own numbers, from 1. A log or snapshot of a level
+ * past `latest` was written by a newer version and is refused.
+ */
+export const metadataVersion = { feature: 'metadata.version', latest: 1 } as const
+
+/**
  * What changes metadata, and the only thing that does. Names and meaning follow Kafka's metadata records. Fields are only
  * ever added; a record that an older node doesn't know is gated by a feature level.
  */

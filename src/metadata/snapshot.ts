@@ -3,10 +3,7 @@ import type { ChangedTopic, MetadataDelta } from './delta.ts'
 import { MetadataDeltaBuilder } from './delta-builder.ts'
 import type { BrokerImage, MetadataImage, TopicImage } from './image.ts'
 import { emptyImage, PersistentImage, resourceOfKey } from './persistent-image.ts'
-import type { MetadataRecord } from './records.ts'
-
-/** The feature whose level says which records may be written. */
-export const metadataVersionFeature = 'metadata.version'
+import { type MetadataRecord, metadataVersion } from './records.ts'
 
 /**
  * Records that make `image` from nothing. Lazy: the image is immutable, so the caller may take them a chunk at a time, in
@@ -14,8 +11,8 @@ export const metadataVersionFeature = 'metadata.version'
  */
 export function* snapshotRecords(image: MetadataImage): Generator<MetadataRecord> {
   assert(image instanceof PersistentImage, 'an image is made by a delta builder')
-  const names = [...image.features.keys()].filter((name) => name !== metadataVersionFeature)
-  for (const name of image.features.has(metadataVersionFeature) ? [metadataVersionFeature, ...names] : names) {
+  const names = [...image.features.keys()].filter((name) => name !== metadataVersion.feature)
+  for (const name of image.features.has(metadataVersion.feature) ? [metadataVersion.feature, ...names] : names) {
     yield { type: 'FeatureLevel', name, level: image.features.get(name) ?? 0 }
   }
   if (image.clusterId !== '') yield { type: 'ClusterId', clusterId: image.clusterId }
