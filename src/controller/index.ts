@@ -34,7 +34,7 @@ export {
   type ControllerLoopOptions,
   type Decide,
 } from './loop/controller-loop.ts'
-export type { RecordSink } from './loop/record-sink.ts'
+export type { AppendOutcome, RecordSink } from './loop/record-sink.ts'
 export { type Placement, placePartitions } from './placement.ts'
 export { allocateProducerIds, producerIdBlockSize } from './producer-ids.ts'
 export type {

@@ -27,7 +27,7 @@ export interface ControllerLoopOptions {
  * Decides one request after the other, and holds each answer until what it rests on is stored.
  *
  * States: *inactive*, where every request is refused; `activate` makes it *active*, with the image of all that was stored
- * before; `deactivate` makes it inactive again. An append that the sink refuses deactivates it as well.
+ * before; `deactivate` makes it inactive again. An append refused with 'not-controller' deactivates it as well.
  *
  * A decision sees the head image: all that is stored plus all that this loop decided itself. It is replayed on the head
  * when it is made, so that two requests in one turn can't both create a topic. Its answer waits for its last entry, or, when
@@ -45,6 +45,8 @@ export class ControllerLoop {
   #storedIndex = 0
   #unstoredRecords = 0
   readonly #queue: QueuedRequest[] = []
+  /** Decided, but the sink was full. Nothing is decided before they are appended: they have their indexes. */
+  #unsent: (readonly MetadataRecord[])[] = []
   /** Decided, in the order of their indexes. */
   #waiting: WaitingAnswer[] = []
 
@@ -71,6 +73,7 @@ export class ControllerLoop {
     if (this.#head === undefined) return
     this.#head = undefined
     this.#unstoredRecords = 0
+    this.#unsent = []
     const waiting = this.#waiting
     const queue = this.#queue.splice(0)
     this.#waiting = []
@@ -105,11 +108,22 @@ export class ControllerLoop {
   }
 
   #drain(): void {
-    while (this.#unstoredRecords < this.#maxUnstoredRecords) {
+    while (this.#sendUnsent() && this.#unstoredRecords < this.#maxUnstoredRecords) {
       const request = this.#queue.shift()
       if (request === undefined) return
       request.run()
     }
+  }
+
+  /** True when nothing is left to be appended. */
+  #sendUnsent(): boolean {
+    for (let records = this.#unsent[0]; records !== undefined; records = this.#unsent[0]) {
+      const outcome = this.#sink.append(records)
+      if (outcome === 'not-controller') this.deactivate()
+      if (outcome !== 'appended') return false
+      this.#unsent.shift()
+    }
+    return true
   }
 
   #run<Response>(decide: Decide<Response>, answer: Deferred<ControllerAnswer<Response>>): void {
@@ -122,10 +136,9 @@ export class ControllerLoop {
       return
     }
     const { response, entries, head } = step
-    for (const [i, records] of entries.entries()) {
-      if (this.#sink.append(records)) continue
-      answer.resolve(notController(i > 0))
-      this.deactivate()
+    this.#unsent = entries.slice()
+    if (!this.#sendUnsent() && this.head === undefined) {
+      answer.resolve(notController(entries.length > 1))
       return
     }
     this.#head = head
