@@ -1,6 +1,6 @@
 import type { BrokerId } from '../base/index.ts'
 import { type BrokerValues, brokerKeys } from './broker-keys.ts'
-import { ConfigError, type ConfigProblem } from './config-error.ts'
+import { ConfigError, type ConfigProblem, shortened } from './config-error.ts'
 import { isKafkaBrokerKey, kafkaBrokerKeys } from './kafka-keys.ts'
 import type { AnyKey } from './keys.ts'
 import { type ListenerConfig, resolveListeners } from './listeners.ts'
@@ -98,7 +98,7 @@ function takeUnused(settings: Map<string, Setting>, problems: ConfigProblem[]): 
 }
 
 function unknownKey(name: string, place: string): string {
-  const shown = name.length <= 200 ? name : `${name.slice(0, 200)}...`
+  const shown = shortened(name)
   const topicKey = Object.values(topicKeys).find((key) => key.name === name)
   const [synonym] = topicKey === undefined ? [] : brokerSynonymsOf(topicKey)
   if (synonym !== undefined) return `${shown} (${place}) is a key of topics; the broker's is ${synonym.name}`
@@ -133,7 +133,7 @@ function isSingleNode(settings: ReadonlyMap<string, Setting>): boolean {
 }
 
 function badValue(key: AnyKey, text: string | null, setting: Setting | undefined): string {
-  const shown = key.sensitive ? '(hidden)' : text !== null && text.length > 200 ? `${text.slice(0, 200)}...` : text
+  const shown = key.sensitive ? '(hidden)' : shortened(text ?? '')
   return `${key.name}=${shown} (${setting?.place ?? 'the default'}): allowed is ${key.allowed}`
 }
 
@@ -210,7 +210,7 @@ function checkContradictions(values: BrokerValues, problems: ConfigProblem[]): v
   if (values.clusterId !== null && !/^[A-Za-z0-9_-]{22}$/.test(values.clusterId)) {
     problems.push({
       key: 'cluster.id',
-      message: `cluster.id=${values.clusterId.slice(0, 200)}: allowed are 22 characters of base64url, such as MkU3OEVBNTcwNTJENDM2Qg`,
+      message: `cluster.id=${shortened(values.clusterId)}: allowed are 22 characters of base64url, such as MkU3OEVBNTcwNTJENDM2Qg`,
     })
   }
   if ((values.logDirs ?? values.logDir).length === 0) {

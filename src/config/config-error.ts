@@ -8,6 +8,11 @@ export interface ConfigProblem {
   readonly message: string
 }
 
+/** Only so much of a text that someone typed or sent goes into a message. */
+export function shortened(text: string): string {
+  return text.length <= 200 ? text : `${text.slice(0, 200)}...`
+}
+
 /** The settings can't be used. Names every problem at once, so that one start is enough to mend a file. */
 export class ConfigError extends RookeryError {
   readonly code = 'CONFIG_INVALID'

@@ -114,7 +114,7 @@ export function long(name: string, options: LongOptions<bigint | number | null>)
 export const maxLong = 9223372036854775807n
 
 /** The number to compute with: ±Infinity for what a number can't hold exactly. */
-export function numberOfLong(whole: bigint): number {
+function numberOfLong(whole: bigint): number {
   if (whole > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY
   if (whole < Number.MIN_SAFE_INTEGER) return Number.NEGATIVE_INFINITY
   return Number(whole)

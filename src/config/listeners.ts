@@ -1,4 +1,4 @@
-import type { ConfigProblem } from './config-error.ts'
+import { type ConfigProblem, shortened } from './config-error.ts'
 
 /** A socket that this node listens on, and what it tells others to connect to. */
 export interface ListenerConfig {
@@ -75,14 +75,14 @@ export function resolveListeners(settings: ListenerSettings, problems: ConfigPro
   }
   for (const name of controllerNames) {
     if (!endpoints.has(name)) {
-      report('controller.listener.names', `controller.listener.names=${name}: listeners has no ${name}`)
+      report('controller.listener.names', `controller.listener.names=${shortened(name)}: listeners has no such name`)
     }
   }
 
   const client = listeners.filter((listener) => !controllerNames.has(listener.name))
   const [firstClient] = client
   if (firstClient === undefined && problems.length === 0) {
-    const text = settings.listeners.join(',')
+    const text = shortened(settings.listeners.join(','))
     report(
       'listeners',
       `listeners=${text}: at least one listener for clients is needed, not named in controller.listener.names`,
@@ -94,7 +94,7 @@ export function resolveListeners(settings: ListenerSettings, problems: ConfigPro
     const names = client.map((listener) => listener.name).join(', ')
     report(
       'inter.broker.listener.name',
-      `inter.broker.listener.name=${interBrokerName}: the listeners for clients are ${names}`,
+      `inter.broker.listener.name=${shortened(interBrokerName)}: the listeners for clients are ${names}`,
     )
   }
   return {
@@ -120,7 +120,7 @@ function parseEndpoints(key: string, texts: readonly string[], report: Report): 
     if (endpoint === undefined) {
       report(
         key,
-        `${key}=${text}: allowed is NAME://host:port with a port from 0 to 65535, such as PLAINTEXT://localhost:9092`,
+        `${key}=${shortened(text)}: allowed is NAME://host:port with a port from 0 to 65535, such as PLAINTEXT://localhost:9092`,
       )
     } else if (endpoints.has(endpoint.name)) {
       report(key, `${key}=${text}: the name ${endpoint.name} is used twice`)
@@ -138,7 +138,7 @@ function parseEndpoint(text: string): Endpoint | undefined {
   if (match === null) return undefined
   const port = Number(match[4])
   const host = match[2] ?? match[3]
-  return port > 65_535 ? undefined : { text, name: normalized(match[1]!), host: host || '::', port }
+  return port > 65_535 ? undefined : { text: shortened(text), name: normalized(match[1]!), host: host || '::', port }
 }
 
 /** Kafka compares listener names without regard to case and shows them in capitals. */
@@ -156,7 +156,7 @@ function parseSecurityMap(text: string, controllerNames: ReadonlySet<string>, re
     const protocol = match?.[2]?.toUpperCase() ?? ''
     if (!securityProtocols.has(protocol)) {
       const allowed = [...securityProtocols].join(', ')
-      report(key, `${key}=${pair.trim()}: allowed is NAME:PROTOCOL with a protocol of ${allowed}`)
+      report(key, `${key}=${shortened(pair.trim())}: allowed is NAME:PROTOCOL with a protocol of ${allowed}`)
     } else if (protocols.has(name)) {
       report(key, `${key}=${pair.trim()}: the name ${name} is used twice`)
     } else {

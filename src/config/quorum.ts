@@ -1,4 +1,4 @@
-import type { ConfigProblem } from './config-error.ts'
+import { type ConfigProblem, shortened } from './config-error.ts'
 
 /** A voter of the metadata quorum, as `controller.quorum.voters` names it. */
 export interface QuorumVoter {
@@ -20,9 +20,9 @@ export function parseQuorumVoters(texts: readonly string[], problems: ConfigProb
     const server = parseServer(text.slice(at + 1))
     const nodeId = Number(idText)
     if (!/^\d{1,10}$/.test(idText) || nodeId > 2 ** 31 - 1 || server === undefined) {
-      problems.push({ key, message: `${key}=${text}: allowed is id@host:port, such as 1@localhost:9093` })
+      problems.push({ key, message: `${key}=${shortened(text)}: allowed is id@host:port, such as 1@localhost:9093` })
     } else if (voters.some((voter) => voter.nodeId === nodeId)) {
-      problems.push({ key, message: `${key}=${text}: the id ${nodeId} is used twice` })
+      problems.push({ key, message: `${key}=${shortened(text)}: the id ${nodeId} is used twice` })
     } else {
       voters.push({ nodeId, ...server })
     }
@@ -35,7 +35,7 @@ export function checkBootstrapServers(texts: readonly string[], problems: Config
   const key = 'controller.quorum.bootstrap.servers'
   for (const text of texts) {
     if (parseServer(text) === undefined) {
-      problems.push({ key, message: `${key}=${text}: allowed is host:port, such as localhost:9093` })
+      problems.push({ key, message: `${key}=${shortened(text)}: allowed is host:port, such as localhost:9093` })
     }
   }
 }

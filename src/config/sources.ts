@@ -1,6 +1,6 @@
 import { Properties, PropertiesNodeType } from 'properties-file/parser'
 import { messageOf } from '../base/index.ts'
-import type { ConfigProblem } from './config-error.ts'
+import { type ConfigProblem, shortened } from './config-error.ts'
 
 /** Where a value was set, from the weakest to the strongest. */
 export type SettingSource = 'default' | 'file' | 'environment' | 'override'
@@ -80,7 +80,7 @@ function readOverrides(
     const equals = override.indexOf('=')
     const key = override.slice(0, equals).trim()
     if (equals < 0 || key === '') {
-      problems.push({ key: undefined, message: `--override ${override}: allowed is key=value` })
+      problems.push({ key: undefined, message: `--override ${shortened(override)}: allowed is key=value` })
     } else {
       add({ key, text: override.slice(equals + 1), source: 'override', place: '--override' })
     }

@@ -1,4 +1,5 @@
 import { assert } from '../base/index.ts'
+import { shortened } from './config-error.ts'
 import { nearestOf } from './nearest.ts'
 import { type TopicValues, topicKeys } from './topic-keys.ts'
 
@@ -104,11 +105,6 @@ function contradictionOf(overrides: ReadonlyMap<string, string | null>): TopicCo
 function ownValue(name: string, overrides: TopicOverrides): unknown {
   const text = overrides.get(name)
   return text === undefined ? undefined : keyByName.get(name)?.parse(text)?.value
-}
-
-/** Only so much of a text that a client sent goes into a message. */
-function shortened(text: string): string {
-  return text.length <= 200 ? text : `${text.slice(0, 200)}...`
 }
 
 /** What a topic without settings of its own gets from its broker; a part of `ParsedConfig`. */

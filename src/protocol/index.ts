@@ -2,9 +2,25 @@
  * protocol: Kafka's wire formats as data and code. Messages, errors, framing. It opens no socket and decides nothing.
  */
 export { type Api, apiByKey, apiName, apis } from './apis.ts'
+export { type BatchOptions, buildBatch, type RecordInput } from './batch-builder.ts'
+export {
+  type BatchCheck,
+  BatchView,
+  batchHeaderBytes,
+  batchPrefixBytes,
+  checkBatch,
+  checkBatchShape,
+} from './batch-view.ts'
+export { type Codec, codecById, codecId } from './compression.ts'
+export {
+  buildControlBatch,
+  type ControlBatchOptions,
+  type ControlRecord,
+  parseControlRecord,
+} from './control-record.ts'
 export { crc32c } from './crc32c.ts'
 export { ErrorCode, errorByCode, errorName, errors, type KafkaError } from './errors.ts'
-export { MalformedRequestError, UnsupportedFieldError } from './faults.ts'
+export { BatchTooLargeError, CorruptBatchError, MalformedRequestError, UnsupportedFieldError } from './faults.ts'
 export { encodeRequest, encodeResponse, type RequestHeader, readRequestHeader, readResponseHeader } from './frames.ts'
 export { tooHighInt64, tooLowInt64 } from './int64.ts'
 export {
@@ -49,5 +65,14 @@ export { SaslAuthenticateRequest, SaslAuthenticateResponse } from './messages/sa
 export { SaslHandshakeRequest, SaslHandshakeResponse } from './messages/sasl-handshake.ts'
 export { SyncGroupRequest, SyncGroupResponse } from './messages/sync-group.ts'
 export { Reader } from './reader.ts'
+export {
+  type KafkaRecord,
+  openRecordBytes,
+  openRecordBytesOff,
+  type RecordHeader,
+  type RecordWalk,
+  readRecords,
+  walkRecords,
+} from './records.ts'
 export type { VersionRange } from './versions.ts'
 export { Writer } from './writer.ts'
