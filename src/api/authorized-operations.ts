@@ -13,8 +13,7 @@ const describeConfigs = 1 << 10
 const alterConfigs = 1 << 11
 const idempotentWrite = 1 << 12
 
-export const topicOperations =
-  read | write | create | remove | alter | describe | describeConfigs | alterConfigs
+export const topicOperations = read | write | create | remove | alter | describe | describeConfigs | alterConfigs
 export const clusterOperations =
   create | alter | describe | clusterAction | describeConfigs | alterConfigs | idempotentWrite
 export const groupOperations = read | remove | describe | describeConfigs | alterConfigs

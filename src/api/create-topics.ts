@@ -28,7 +28,10 @@ export const createTopics = defineApi({
     const seen = new Set<string>()
     for (const topic of request.topics) {
       if (seen.has(topic.name)) {
-        refused.set(topic.name, { errorCode: ErrorCode.INVALID_REQUEST, message: 'The topic stands twice in the request' })
+        refused.set(topic.name, {
+          errorCode: ErrorCode.INVALID_REQUEST,
+          message: 'The topic stands twice in the request',
+        })
       }
       seen.add(topic.name)
       const message = faultOf(topic)
@@ -39,7 +42,10 @@ export const createTopics = defineApi({
     const results =
       wanted.length === 0
         ? []
-        : await context.services.coordination.admin.createTopics(wanted, { timeoutMs: Math.max(0, timeoutMs), validateOnly })
+        : await context.services.coordination.admin.createTopics(wanted, {
+            timeoutMs: Math.max(0, timeoutMs),
+            validateOnly,
+          })
     const topics: TopicAnswer[] = results.map((result, i) => topicAnswer(result, wanted[i]!, context))
     for (const [name, { errorCode, message }] of refused) topics.push(refusedTopic(name, errorCode, message))
     return { body: { throttleTimeMs: 0, topics } }
@@ -63,7 +69,13 @@ function faultOf({ name, assignments, numPartitions, replicationFactor }: AskedT
   return undefined
 }
 
-function createRequest({ name, numPartitions, replicationFactor, assignments, configs }: AskedTopic): CreateTopicRequest {
+function createRequest({
+  name,
+  numPartitions,
+  replicationFactor,
+  assignments,
+  configs,
+}: AskedTopic): CreateTopicRequest {
   return {
     name,
     partitionCount: numPartitions,

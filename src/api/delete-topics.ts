@@ -25,7 +25,8 @@ export const deleteTopics = defineApi({
     const asked = askedTopics(request, context.apiVersion)
     const names = asked.map(({ name, topicId }) => name ?? coordination.image.topics.byId(topicId)?.name ?? topicId)
     const isRefused = asked.map(
-      ({ name, topicId }, i) => (name === null) === (topicId === zeroUuid) || names.indexOf(names[i]!) !== names.lastIndexOf(names[i]!),
+      ({ name, topicId }, i) =>
+        (name === null) === (topicId === zeroUuid) || names.indexOf(names[i]!) !== names.lastIndexOf(names[i]!),
     )
     const wanted = asked.filter((_, i) => !isRefused[i]).map(deleteRequest)
     const options = { timeoutMs: Math.max(0, request.timeoutMs) }
@@ -39,7 +40,9 @@ export const deleteTopics = defineApi({
     return { body: { responses } }
   },
   fault: (request, errorCode, apiVersion) => ({
-    responses: askedTopics(request, apiVersion).map((topic) => refusedTopic(topic, errorCode, errorMessageOf(errorCode))),
+    responses: askedTopics(request, apiVersion).map((topic) =>
+      refusedTopic(topic, errorCode, errorMessageOf(errorCode)),
+    ),
   }),
 })
 

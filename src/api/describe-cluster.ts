@@ -28,7 +28,9 @@ export const describeCluster = defineApi({
         clusterId: context.services.clusterId,
         controllerId: controllerIdOf(live, context),
         brokers: brokerAnswers(request.includeFencedBrokers, context),
-        clusterAuthorizedOperations: request.includeClusterAuthorizedOperations ? clusterOperations : operationsNotAsked,
+        clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
+          ? clusterOperations
+          : operationsNotAsked,
       },
     }
   },

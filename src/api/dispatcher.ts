@@ -44,7 +44,9 @@ export class Dispatcher implements RequestHandler {
       const { min, max } = served.versions
       if (header.apiVersion < min || header.apiVersion > max) {
         if (served.api.key === apis.ApiVersions.key) {
-          return { chunks: encodeResponse(apis.ApiVersions.response, 0, header.correlationId, apiVersionsFallback(served)) }
+          return {
+            chunks: encodeResponse(apis.ApiVersions.response, 0, header.correlationId, apiVersionsFallback(served)),
+          }
         }
         return refusal(header, `This version is not served, ${min} to ${max} are`)
       }

@@ -1,4 +1,4 @@
-import { type RookeryError } from '../base/index.ts'
+import type { RookeryError } from '../base/index.ts'
 import type { CreateTopicRefusal, DeleteTopicResult } from '../coordination/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
 import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'

@@ -94,7 +94,7 @@ function partitionAnswer(
   topic: string,
   partitionIndex: number,
   fetched: FetchedPartition,
-  abortedTransactions: [] | null,
+  abortedTransactions: never[] | null,
   hints: LeaderHints,
   apiVersion: number,
 ): PartitionAnswer {

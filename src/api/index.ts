@@ -17,6 +17,7 @@
  * - A handler that awaits has begun its effects before: appends of one connection keep their order.
  * - A peer that sends nonsense gets its connection closed, one that asks for what isn't there gets an error code.
  */
-export { createApiServices, type ApiServices, type ApiServicesOptions } from './services.ts'
+
 export { Dispatcher } from './dispatcher.ts'
 export { servedApis } from './registry.ts'
+export { type ApiServices, type ApiServicesOptions, createApiServices } from './services.ts'

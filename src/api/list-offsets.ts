@@ -1,5 +1,11 @@
 import type { LeaderEpoch } from '../base/index.ts'
-import { apis, ErrorCode, type ListOffsetsRequest, type ListOffsetsResponse, type MessageInput } from '../protocol/index.ts'
+import {
+  apis,
+  ErrorCode,
+  type ListOffsetsRequest,
+  type ListOffsetsResponse,
+  type MessageInput,
+} from '../protocol/index.ts'
 import type { ListOffsetRequest } from '../replication/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorCodeOf } from './errors.ts'

@@ -32,7 +32,9 @@ export const metadata = defineApi({
       return { body: answer(request, context, [...image.topics.all()].map(found)) }
     }
     const answers = topics.map((topic) => lookUp(topic, request, context))
-    return answers.some((each) => each instanceof Promise) ? later(request, context, answers) : { body: answer(request, context, answers as TopicAnswer[]) }
+    return answers.some((each) => each instanceof Promise)
+      ? later(request, context, answers)
+      : { body: answer(request, context, answers as TopicAnswer[]) }
   },
   fault: (request, errorCode) => ({
     brokers: [],

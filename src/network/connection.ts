@@ -57,10 +57,10 @@ export class Connection implements ConnectionFacts {
   /** A whole frame that may not begin yet; nothing is read while there is one. */
   #waiting: Buffer | undefined
   #state: 'open' | 'draining' | 'ending' | 'closed' = 'open'
-  #isReadingPaused = false
+  #isReadingPaused: boolean = false
   /** The socket has more queued than its mark. */
-  #isSocketFull = false
-  #hasHadFrame = false
+  #isSocketFull: boolean = false
+  #hasHadFrame: boolean = false
   /** Bytes charged to the request budget for what arrived and was not answered. */
   #requestBytes = 0
   /** Bytes charged to the response budget: answers that wait for their turn or for the socket. */

@@ -23,5 +23,5 @@
  */
 export { FrameError, KafkaClientError } from './errors.ts'
 export { KafkaClient, type KafkaClientOptions } from './kafka-client.ts'
-export { KafkaServer, type KafkaServerOptions, type NetworkLog, type ServerStatistics } from './kafka-server.ts'
+export { KafkaServer, type KafkaServerOptions, type ServerStatistics } from './kafka-server.ts'
 export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from './request-handler.ts'

@@ -1,5 +1,6 @@
 import { messageOf } from '../base/index.ts'
 import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
+import type { Logger } from '../telemetry/index.ts'
 import { Connection, type ConnectionHost } from './connection.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import type { CloseAnswer, RequestHandler } from './request-handler.ts'
@@ -9,18 +10,10 @@ const maxInFlight = 128
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
-/** Where the server's log lines go; pino's logger is one. */
-export interface NetworkLog {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
-
 export interface KafkaServerOptions {
   readonly platform: Pick<Platform, 'network' | 'clock' | 'timers'>
   readonly handler: RequestHandler
-  readonly log: NetworkLog
+  readonly log: Logger
   /** `socket.request.max.bytes`. */
   readonly maxRequestBytes: number
   /**
@@ -59,10 +52,10 @@ export class KafkaServer {
   /** May read although the request budget is used up, since `#borrowedAtMs`. */
   #borrower: Connection | undefined
   #borrowedAtMs = 0
-  #isAdvancePending = false
+  #isAdvancePending: boolean = false
   #idleTimer: Timer | undefined
   #stallTimer: Timer | undefined
-  #isClosing = false
+  #isClosing: boolean = false
   #onEmpty: (() => void) | undefined
 
   constructor(options: KafkaServerOptions) {
@@ -143,7 +136,7 @@ export class KafkaServer {
     const { peer, listenerName: listener } = connection
     const fields = { peer, listener, ...answer.details, reason: answer.close }
     if (answer.fault === undefined) this.#options.log.warn(fields, 'connection closed: request refused')
-    else this.#options.log.error({ ...fields, err: answer.fault }, 'connection closed: request failed')
+    else this.#options.log.error({ ...fields, error: answer.fault }, 'connection closed: request failed')
   }
 
   #closed(connection: Connection, error: Error | undefined): void {
@@ -209,7 +202,10 @@ export class KafkaServer {
     const stalledBeforeMs = this.#options.platform.clock.monotonic() - stallMs
     const borrower = this.#borrower
     if (borrower !== undefined && this.#borrowedAtMs <= stalledBeforeMs) {
-      this.#closeSilent(borrower, 'The rest of the request did not come while the broker was out of memory for requests')
+      this.#closeSilent(
+        borrower,
+        'The rest of the request did not come while the broker was out of memory for requests',
+      )
     }
     if (!this.#responseBudget.isAbove) return
     for (const connection of [...this.#connections]) {

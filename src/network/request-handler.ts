@@ -30,7 +30,10 @@ export interface ConnectionFacts {
 
 export type Answer =
   /** Goes out as it is, length and header included, when all earlier requests of the connection were answered. */
-  | { readonly chunks: readonly Uint8Array[]; /** Runs once the chunks are written or never will be. */ readonly release?: () => void }
+  | {
+      readonly chunks: readonly Uint8Array[] /** Runs once the chunks are written or never will be. */
+      readonly release?: () => void
+    }
   /** The request has no response (Produce with acks=0). */
   | 'none'
   /** The connection closes after the answers to earlier requests, with one log line. */
