@@ -1,4 +1,14 @@
-import type { Entry, LogIndex, MemoryLog, Message, NodeId, RaftCore, RaftLog, Ready, Term } from '../../../src/raft/index.ts'
+import type {
+  Entry,
+  LogIndex,
+  MemoryLog,
+  Message,
+  NodeId,
+  RaftCore,
+  RaftLog,
+  Ready,
+  Term,
+} from '../../../src/raft/index.ts'
 
 /** What the checker sees of a node. */
 export interface Observed {
@@ -97,7 +107,11 @@ export class Checker {
       const term = node.log.term(index as LogIndex)
       if (typeof term !== 'number') continue // in a snapshot, which was checked when it was taken
       const known = this.#committed[index]
-      this.#require(known === undefined || known === term, node, `entry ${index} was committed with term ${known}, now ${term}`)
+      this.#require(
+        known === undefined || known === term,
+        node,
+        `entry ${index} was committed with term ${known}, now ${term}`,
+      )
       this.#committed[index] = term
       this.#committedIn[index] ??= node.core.term
     }
@@ -150,7 +164,11 @@ export class Checker {
 
   /** `state` is what `node`'s machine came to with `entry`. */
   onApply(node: Observed, entry: Entry, state: number): void {
-    this.#require(this.#committed[entry.index] === entry.term, node, `applied entry ${entry.index}, which is not committed`)
+    this.#require(
+      this.#committed[entry.index] === entry.term,
+      node,
+      `applied entry ${entry.index}, which is not committed`,
+    )
     this.#onState(node, entry.index, state)
   }
 
@@ -160,7 +178,11 @@ export class Checker {
 
   #onState(node: Observed, index: LogIndex, state: number): void {
     const known = this.#states[index]
-    this.#require(known === undefined || known === state, node, `state after entry ${index} differs from another node's`)
+    this.#require(
+      known === undefined || known === state,
+      node,
+      `state after entry ${index} differs from another node's`,
+    )
     this.#states[index] = state
   }
 

@@ -1,3 +1,4 @@
+import { zeroUuid } from '../../../src/base/index.ts'
 import {
   defaultRaftConfig,
   type Entry,
@@ -7,14 +8,13 @@ import {
   MemoryLog,
   type Message,
   type NodeId,
-  RaftCore,
   type RaftConfig,
+  RaftCore,
   RaftLog,
   type Ready,
   type Snapshot,
   type Term,
 } from '../../../src/raft/index.ts'
-import { zeroUuid } from '../../../src/base/index.ts'
 import { Checker } from './checker.ts'
 import { EventQueue } from './event-queue.ts'
 import { SeededRandom } from './random.ts'
@@ -48,6 +48,9 @@ const progressTimeouts = 20
 /** The same for all of the quiet time: some runs copy a long log with one small message in flight. */
 const livenessTimeouts = 2000
 
+const faultKinds = ['crash', 'crash-all', 'partition', 'isolate', 'one-way', 'stall', 'heal'] as const
+type FaultKind = (typeof faultKinds)[number]
+
 /** How hostile one run is: every kind of fault is on or off, and its rate differs, from seed to seed. */
 interface Faults {
   drop: number
@@ -56,7 +59,9 @@ interface Faults {
   readonly maxLatency: number
   readonly maxDiskDelay: number
   readonly nemesisEvery: number
-  readonly kinds: readonly ('crash' | 'partition' | 'isolate' | 'one-way' | 'stall' | 'heal' | 'crash-all')[]
+  /** How often a fault of one node is the leader's. */
+  readonly strikesLeaders: number
+  readonly kinds: readonly FaultKind[]
   readonly compaction: number
   readonly keptEntries: number
   readonly proposeEvery: number
@@ -70,7 +75,7 @@ class SimulatedNode {
   readonly disk: { log: MemoryLog; term: Term; hardState: HardState }
   core!: RaftCore
   log!: RaftLog
-  isUp = false
+  isUp: boolean = false
   /** Counts starts: what was scheduled for an earlier one is void. */
   life = 0
   stalledUntil = -1
@@ -100,8 +105,8 @@ export class Simulator {
   readonly #checker: Checker
   /** Blocked links, by `from * nodeCount + to`. */
   readonly #blocked = new Set<number>()
-  #areFaultsOn = true
-  #isWorkloadOn = true
+  #areFaultsOn: boolean = true
+  #isWorkloadOn: boolean = true
   #events = 0
   #proposals = 0
   #snapshotsInstalled = 0
@@ -131,15 +136,15 @@ export class Simulator {
       maxCommittedBytesPerReady: random.pick([1, 50, 1 << 20]),
       snapshotRetryTicks: random.between(20, 100),
     }
-    const kinds = ['crash', 'partition', 'isolate', 'one-way', 'stall', 'heal', 'crash-all'] as const
     this.#faults = {
       drop: random.pick([0, 0.01, 0.05, 0.2]),
       duplicate: random.pick([0, 0.02, 0.1]),
       longDelay: random.pick([0, 0.01, 0.05]),
       maxLatency: random.pick([2, 5, 15, 40]),
       maxDiskDelay: random.pick([0, 2, 10, 50]),
-      nemesisEvery: random.pick([100, 300, 1000]),
-      kinds: kinds.filter((kind) => kind === 'heal' || random.chance(kind === 'crash-all' ? 0.2 : 0.6)),
+      nemesisEvery: random.pick([30, 100, 300, 1000]),
+      strikesLeaders: random.pick([0, 0.5, 0.9]),
+      kinds: faultKinds.filter((kind) => kind === 'heal' || random.chance(kind === 'crash-all' ? 0.2 : 0.6)),
       compaction: random.pick([0, 0.02, 0.2]),
       keptEntries: random.pick([0, 0, 3, 50]),
       proposeEvery: random.pick([3, 10, 30]),
@@ -363,19 +368,22 @@ export class Simulator {
     })
   }
 
-  #strike(kind: Faults['kinds'][number]): void {
+  #strike(kind: FaultKind): void {
     const random = this.#random
     const nodeCount = this.#nodes.length
-    const node = random.pick(this.#nodes)
+    const leader = this.#nodes.find((each) => each.isUp && each.core.role === 'leader')
+    const node = leader !== undefined && random.chance(this.#faults.strikesLeaders) ? leader : random.pick(this.#nodes)
     this.#trace(5, node.id)
     switch (kind) {
       case 'crash':
-        return this.#crashFor(node, random.between(1, 40) * tickTime)
+        this.#crashFor(node, random.between(1, 40) * tickTime)
+        return
       case 'crash-all':
         for (const each of this.#nodes) this.#crashFor(each, random.between(1, 20) * tickTime)
         return
       case 'stall':
-        return this.#stall(node, random.between(1, 60) * tickTime)
+        this.#stall(node, random.between(1, 60) * tickTime)
+        return
       case 'one-way':
         this.#blocked.add(node.id * nodeCount + random.int(nodeCount))
         return
@@ -441,14 +449,17 @@ export class Simulator {
     let target: LogIndex | undefined
     while (this.#queue.now < Math.min(deadline, progressDeadline)) {
       if (target !== undefined && alive.every((node) => node.appliedIndex >= target!)) return
-      if (target !== undefined && alive.every((node) => node.core.role !== 'leader')) target = undefined
-      const leader = alive.find((node) => node.isUp && node.core.role === 'leader' && node.stalledUntil < this.#queue.now)
+      const leader = alive.find(
+        (node) => node.isUp && node.core.role === 'leader' && node.stalledUntil < this.#queue.now,
+      )
+      // Proposed by a leader that was deposed before anyone had it.
+      if (target !== undefined && leader !== undefined && leader.core.lastIndex < target) target = undefined
       if (target === undefined && leader !== undefined && this.#propose(leader)) {
         target = leader.core.lastIndex
         this.#pump(leader)
       }
-      let reached = this.#checker.lastCommitted
-      for (const node of alive) reached += node.appliedIndex + node.log.stableIndex
+      let reached = (leader?.core.term ?? 0) * 1e9
+      for (const node of alive) reached += node.appliedIndex + (leader?.core.progressOf(node.id)?.matchIndex ?? 0)
       if (reached > progress) {
         progress = reached
         progressDeadline = this.#queue.now + progressTimeouts * timeout
