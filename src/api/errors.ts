@@ -40,6 +40,7 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'unknown-topic': ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
   'unknown-topic-id': ErrorCode.UNKNOWN_TOPIC_ID,
   'topic-deletion-disabled': ErrorCode.TOPIC_DELETION_DISABLED,
+  'policy-violation': ErrorCode.POLICY_VIOLATION,
 }
 
 export function errorCodeOf(refusal: Refusal): ErrorCode {

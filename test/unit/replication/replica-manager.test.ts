@@ -31,8 +31,17 @@ const image: MetadataImage = {
   index: 1,
   term: 1,
   cluster: { size: 0, broker: () => undefined, brokers: () => [] },
-  topics: { size: 1, byName: () => orders, byId: () => orders, all: () => [orders] },
+  topics: {
+    size: 1,
+    byName: () => orders,
+    byId: () => orders,
+    all: () => [orders],
+    onBroker: () => [],
+    ledBy: () => [],
+    collidingWith: () => undefined,
+  },
   configs: { of: () => new Map() },
+  clusterId: null,
   features: new Map(),
   nextProducerId: 0 as ProducerId,
 }
