@@ -41,7 +41,7 @@ const image: MetadataImage = {
     collidingWith: () => undefined,
   },
   configs: { of: () => new Map() },
-  clusterId: null,
+  clusterId: '',
   features: new Map(),
   nextProducerId: 0 as ProducerId,
 }
