@@ -54,7 +54,7 @@ export class ClassicGroup {
   /** The log holds a generation of it, which a tombstone must follow when the group is forgotten. */
   #isStored = false
   /** Someone joined since the last time the initial rebalance was put off. */
-  hasNewcomer = false
+  hasNewcomer: boolean = false
 
   constructor(groupId: string) {
     this.groupId = groupId
