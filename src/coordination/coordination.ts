@@ -1,0 +1,70 @@
+import type { BrokerEpoch, BrokerId, ControllerEpoch, ProducerId } from '../base/index.ts'
+import type {
+  AlterConfigRequest,
+  AlterConfigResult,
+  BrokerRegistration,
+  CreateTopicRequest,
+  CreateTopicResult,
+  DeleteTopicRequest,
+  DeleteTopicResult,
+} from '../controller/index.ts'
+import type { MetadataDelta, MetadataImage } from '../metadata/index.ts'
+
+/**
+ * How a broker takes part in its cluster: it registers, sees metadata change, and asks the controller for changes. Raft mode
+ * and ZooKeeper mode implement it; what decides (`controller/`) is the same in both.
+ *
+ * Requests for changes may be made on any broker. Each answers once this broker's own image has the change, so that a
+ * client that reads its own write from here finds it.
+ */
+export interface Coordination {
+  /**
+   * Joins the cluster and registers; resolves once the broker is unfenced in its own image. The first image that listeners
+   * see already has this run's registration: no leadership that a run before it held is ever published.
+   */
+  start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }>
+  /** 'controlled' hands leaderships over first, if it can in time; 'immediate' just goes. */
+  stop(mode: 'controlled' | 'immediate'): Promise<void>
+  /** The latest image that was published to the listeners; an empty one before the first. */
+  readonly image: MetadataImage
+  readonly state: CoordinationState
+  /**
+   * Called in order with each change; `image` is `newImage` by then, and `delta.base` the image before. Listeners are added
+   * before `start`. One that throws is a fault.
+   */
+  onMetadata(listener: MetadataListener): void
+  /** Quorum or storage is broken beyond repair in this process: the node must stop. */
+  onFault(listener: (error: Error) => void): void
+
+  readonly admin: Admin
+  /**
+   * `count`, 1 or more, ids in a row, never handed out before in this cluster. They come from a block that this broker holds, so
+   * that most calls ask nobody.
+   */
+  allocateProducerIds(): Promise<{ readonly firstProducerId: ProducerId; readonly count: number }>
+}
+
+export type MetadataListener = (delta: MetadataDelta, newImage: MetadataImage) => void
+
+export interface CoordinationState {
+  readonly mode: 'raft' | 'zookeeper'
+  /** The active controller; null while none is known. */
+  readonly controllerId: BrokerId | null
+  readonly controllerEpoch: ControllerEpoch
+  /** Index of the last metadata entry that the image holds. */
+  readonly appliedIndex: number
+}
+
+/** Requests to the controller. Outcomes are values; a fault (no controller within the timeout, quorum lost) rejects with `CoordinationError`. */
+export interface Admin {
+  createTopics(requests: readonly CreateTopicRequest[], options: AdminOptions): Promise<readonly CreateTopicResult[]>
+  deleteTopics(requests: readonly DeleteTopicRequest[], options: AdminOptions): Promise<readonly DeleteTopicResult[]>
+  /** Sets (value) or removes (null) single keys of resources. */
+  alterConfigs(requests: readonly AlterConfigRequest[], options: AdminOptions): Promise<readonly AlterConfigResult[]>
+}
+
+export interface AdminOptions {
+  readonly timeoutMs: number
+  /** Check everything, change nothing. */
+  readonly validateOnly?: boolean
+}
