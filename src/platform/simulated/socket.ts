@@ -75,7 +75,6 @@ export class SimulatedSocket implements Socket {
   #needsDrain: boolean = false
   /** Sent, not arrived. An arrival takes the first, whichever it was planned for: so the order stays. */
   readonly #onTheWay: Segment[] = []
-  #lastArrivalUs = 0
   /** Arrivals that a cut link prevented. */
   #stalledCount = 0
 
@@ -261,10 +260,9 @@ export class SimulatedSocket implements Socket {
 
   #planArrival(): void {
     const { network, scheduler } = this.#context
-    const arrivalUs = Math.max(this.#lastArrivalUs, scheduler.nowUs + network.drawLatencyUs(this.host, this.peerHost))
-    this.#lastArrivalUs = arrivalUs
+    const latencyUs = network.drawLatencyUs(this.host, this.peerHost)
     // Nobody owns the event: that the peer's process is dead or paused doesn't stop the data on its way.
-    scheduler.schedule(arrivalUs - scheduler.nowUs, undefined, () => {
+    scheduler.schedule(latencyUs, undefined, () => {
       if (network.isCut(this.host, this.peerHost)) {
         this.#stalledCount++
         network.addStalled(this)

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createRealPlatform } from '../../../../src/platform/index.ts'
 
@@ -80,6 +81,27 @@ test('a folder is one, by whatever path', async () => {
   await lock.release()
 })
 
+test('of many that find one stale lock at once, one gets the folder', async () => {
+  const racers = Array.from({ length: 4 }, () => new Worker(new URL('./lock-racer.ts', import.meta.url)))
+  const answers = racers.map((racer) => on(racer, 'message'))
+  try {
+    for (let round = 0; round < 60; round++) {
+      const stale = { pid: 2 ** 22 + 1, startTime: '5', bootId: '', token: round.toString(16) }
+      writeFileSync(join(folder, '.lock'), JSON.stringify(stale))
+      const start = new Int32Array(new SharedArrayBuffer(4))
+      for (const racer of racers) racer.postMessage({ folder, start, count: racers.length })
+      const results = await Promise.all(answers.map(next))
+      expect(results.filter((result) => result === 'locked').length).toBe(1)
+      expect(results.filter((result) => result === 'refused').length).toBe(racers.length - 1)
+      for (const racer of racers) racer.postMessage('release')
+      expect(new Set(await Promise.all(answers.map(next)))).toEqual(new Set(['released']))
+      expect(await files.list(folder)).toEqual([])
+    }
+  } finally {
+    for (const racer of racers) await racer.terminate()
+  }
+})
+
 test('of many processes that lock and die, one at a time holds the folder', async () => {
   const contenders = Array.from({ length: 5 }, () =>
     spawn(process.execPath, [contenderProgram, folder, '15'], { stdio: ['ignore', 'inherit', 'pipe'] }),
@@ -98,3 +120,8 @@ test('of many processes that lock and die, one at a time holds the folder', asyn
   await lock.release()
   expect(await files.list(folder)).toEqual([])
 })
+
+async function next(answers: AsyncIterator<unknown[]>): Promise<unknown> {
+  const { value } = await answers.next()
+  return (value as unknown[])[0]
+}

@@ -14,7 +14,7 @@ while (count < rounds) {
     await new Promise((resolve) => timers.defer(() => resolve(undefined)))
     rmSync(join(folder, 'owner'))
     count++
-    // Every second time as if killed: the lock stays, and names a process that will be gone.
+    // The last time the lock stays, and names a process that is gone.
     if (count === rounds) process.kill(process.pid, 'SIGKILL')
     await lock.release()
   } catch (error) {

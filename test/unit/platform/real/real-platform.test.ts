@@ -26,7 +26,7 @@ test('a worker that stops rejects its task, and another takes the next ones', as
   expect((await next).sum).toBe(9)
 })
 
-test('writes of one turn, also those after its promises, leave together', async () => {
+test('writes of one turn, also those after its promises, wait for its end and leave together', async () => {
   const { network } = createRealPlatform()
   const accepted = Promise.withResolvers<Socket>()
   const listener = await network.listen({ host: '127.0.0.1', port: 0 }, accepted.resolve)
@@ -42,6 +42,7 @@ test('writes of one turn, also those after its promises, leave together', async 
         await null
         server.write([Buffer.from('c')])
       }
+      expect(server.queuedBytes).toBe(32)
       server.end()
     },
     onClose: () => {},
