@@ -2,7 +2,7 @@ import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import type { CreateTopicRequest } from '../coordination/index.ts'
 import type { Platform } from '../platform/index.ts'
-import type { RaftStorage } from '../raft/index.ts'
+import type { Membership, RaftStorage } from '../raft/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 
 export interface NodeOptions {
@@ -20,7 +20,8 @@ export interface NodeOptions {
 export interface RaftStorageRequest {
   readonly directory: string
   readonly platform: Platform
-  readonly nodeId: BrokerId
+  /** The first voters; undefined when there must be a log already. */
+  readonly bootstrap: Membership | undefined
 }
 
 /** A node that serves. */

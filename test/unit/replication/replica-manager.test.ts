@@ -240,7 +240,7 @@ test('ReplicaManager tells coordinators of leaderships that came, went and were 
   manager.onLeadership({
     onLeader: (partition) => seen.push(`leads ${partition.topic}-${partition.partition} in ${partition.leaderEpoch}`),
     onResigned: (topic, partition, epoch) => seen.push(`resigned ${topic}-${partition} in ${epoch}`),
-    onTopicsDeleted: (topics) => seen.push(`deleted ${topics}`),
+    onTopicsDeleted: (topics) => seen.push(`deleted ${topics.map(({ name }) => name)}`),
   })
   create()
   await turn()
