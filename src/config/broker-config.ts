@@ -1,0 +1,245 @@
+import type { BrokerId } from '../base/index.ts'
+import { type BrokerValues, brokerKeys } from './broker-keys.ts'
+import { ConfigError, type ConfigProblem, shortened } from './config-error.ts'
+import { isKafkaBrokerKey, kafkaBrokerKeys } from './kafka-keys.ts'
+import type { AnyKey } from './keys.ts'
+import { type ListenerConfig, resolveListeners } from './listeners.ts'
+import { nearestOf } from './nearest.ts'
+import { checkBootstrapServers, parseQuorumVoters, type QuorumVoter } from './quorum.ts'
+import { type ConfigInput, readSources, type Setting, type SettingSource } from './sources.ts'
+import { type TopicDefaults, topicConfigOf } from './topic-config.ts'
+import { brokerSynonymsOf, topicKeys } from './topic-keys.ts'
+
+/** All settings of one node: typed, checked against each other, frozen. */
+export interface ParsedConfig extends TopicDefaults {
+  /** The value of each declared key, as it is after all sources; the fields below say what several of them mean together. */
+  readonly values: BrokerValues
+  /** `node.id`, or the older `broker.id`. */
+  readonly nodeId: BrokerId
+  /** The folders for data, at least one, as written: they may be relative. */
+  readonly logDirs: readonly string[]
+  /** The folder of the metadata log; mostly the first of `logDirs`. */
+  readonly metadataLogDir: string
+  /** Where clients connect; at least one. */
+  readonly listeners: readonly ListenerConfig[]
+  /** Where the metadata quorum is served; empty for a node that is a quorum of its own and was given none. */
+  readonly controllerListeners: readonly ListenerConfig[]
+  /** The name of the one of `listeners` that brokers use among themselves. */
+  readonly interBrokerListenerName: string
+  /** Empty: this node is a quorum of its own. */
+  readonly quorumVoters: readonly QuorumVoter[]
+  /** Bytes of requests, and as many of responses, that the node holds at one time over all connections. */
+  readonly requestMemoryBytes: number
+  /** What each declared broker key is and where that was said, by name. */
+  readonly entries: ReadonlyMap<string, ConfigEntry>
+  /** Keys of Kafka that were set and that Rookery does not act on, sorted: to be named in one line at start. */
+  readonly unused: readonly string[]
+}
+
+export interface ConfigEntry {
+  readonly key: AnyKey
+  /** Canonical; null when the key has no value. */
+  readonly text: string | null
+  /** What it would be if nothing had been set. */
+  readonly defaultText: string | null
+  readonly source: SettingSource
+}
+
+/**
+ * The settings of a node from all their sources: built-in defaults, `defaults`, the file, `ROOKERY_` variables, overrides;
+ * a later one wins. Throws one ConfigError that names every unknown key, bad value and contradiction.
+ */
+export function parseConfig(input: ConfigInput = {}): ParsedConfig {
+  const problems: ConfigProblem[] = []
+  const settings = readSources(input, problems)
+  const unused = takeUnused(settings, problems)
+  const { values, entries } = readValues(settings, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+
+  const listeners = resolveListeners(values, problems)
+  const quorumVoters = parseQuorumVoters(values.controllerQuorumVoters, problems)
+  checkBootstrapServers(values.controllerQuorumBootstrapServers, problems)
+  const nodeId = nodeIdOf(values, entries, problems)
+  checkQuorum(values, nodeId, quorumVoters, problems)
+  checkContradictions(values, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+
+  const logDirs = values.logDirs ?? values.logDir
+  const topicDefaultTexts = inheritedTopicTexts(entries)
+  return Object.freeze({
+    values,
+    nodeId,
+    logDirs,
+    metadataLogDir: values.metadataLogDir ?? logDirs[0]!,
+    listeners: Object.freeze(listeners.client),
+    controllerListeners: Object.freeze(listeners.controller),
+    interBrokerListenerName: listeners.interBrokerName,
+    quorumVoters,
+    requestMemoryBytes: requestMemoryBytesOf(values),
+    entries,
+    unused,
+    topicDefaultTexts,
+    topicDefaults: topicConfigOf(new Map(), topicDefaultTexts),
+  })
+}
+
+const declared: ReadonlyMap<string, AnyKey> = new Map(Object.values(brokerKeys).map((key) => [key.name, key]))
+
+/** Takes what isn't declared out of `settings`: Kafka's keys are returned, others are problems. */
+function takeUnused(settings: Map<string, Setting>, problems: ConfigProblem[]): readonly string[] {
+  const unused: string[] = []
+  for (const { key, place } of [...settings.values()]) {
+    if (declared.has(key)) continue
+    settings.delete(key)
+    if (isKafkaBrokerKey(key)) unused.push(key)
+    else problems.push({ key, message: unknownKey(key, place) })
+  }
+  return Object.freeze(unused.sort())
+}
+
+function unknownKey(name: string, place: string): string {
+  const shown = shortened(name)
+  const topicKey = Object.values(topicKeys).find((key) => key.name === name)
+  const [synonym] = topicKey === undefined ? [] : brokerSynonymsOf(topicKey)
+  if (synonym !== undefined) return `${shown} (${place}) is a key of topics; the broker's is ${synonym.name}`
+  const nearest = nearestOf(name, new Set([...declared.keys(), ...kafkaBrokerKeys]))
+  const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`
+  return `${shown} (${place}) is no key of Kafka or Rookery${hint}`
+}
+
+function readValues(
+  settings: ReadonlyMap<string, Setting>,
+  problems: ConfigProblem[],
+): { values: BrokerValues; entries: ReadonlyMap<string, ConfigEntry> } {
+  const single = isSingleNode(settings)
+  const values: Record<string, unknown> = {}
+  const entries = new Map<string, ConfigEntry>()
+  for (const [property, key] of Object.entries<AnyKey>(brokerKeys)) {
+    const setting = settings.get(key.name)
+    const defaultText = single ? (key.singleNodeDefaultText ?? key.defaultText) : key.defaultText
+    const text = setting?.text ?? defaultText
+    const parsed = text === null ? null : key.parse(text)
+    if (parsed === undefined) problems.push({ key: key.name, message: badValue(key, text, setting) })
+    values[property] = parsed?.value ?? null
+    entries.set(key.name, { key, text: parsed?.text ?? null, defaultText, source: setting?.source ?? 'default' })
+  }
+  return { values: Object.freeze(values) as BrokerValues, entries }
+}
+
+/** A quorum of one voter, as far as the settings say; decides some defaults. */
+function isSingleNode(settings: ReadonlyMap<string, Setting>): boolean {
+  const names = [brokerKeys.controllerQuorumVoters.name, brokerKeys.controllerQuorumBootstrapServers.name]
+  return names.every((name) => !(settings.get(name)?.text ?? '').includes(','))
+}
+
+function badValue(key: AnyKey, text: string | null, setting: Setting | undefined): string {
+  const shown = key.sensitive ? '(hidden)' : shortened(text ?? '')
+  return `${key.name}=${shown} (${setting?.place ?? 'the default'}): allowed is ${key.allowed}`
+}
+
+function nodeIdOf(
+  values: BrokerValues,
+  entries: ReadonlyMap<string, ConfigEntry>,
+  problems: ConfigProblem[],
+): BrokerId {
+  const { nodeId, brokerId } = values
+  if (brokerId === -1) return nodeId as BrokerId
+  const nodeIdIsSet = entries.get(brokerKeys.nodeId.name)?.source !== 'default'
+  if (nodeIdIsSet && nodeId !== brokerId) {
+    problems.push({
+      key: 'broker.id',
+      message: `broker.id=${brokerId} contradicts node.id=${nodeId}: set one, or both to the same`,
+    })
+  }
+  return brokerId as BrokerId
+}
+
+/** One node that is broker and controller in one: what is built. Anything else must not run as if it were that. */
+function checkQuorum(
+  values: BrokerValues,
+  nodeId: BrokerId,
+  voters: readonly QuorumVoter[],
+  problems: ConfigProblem[],
+): void {
+  const roles = values.processRoles.join(',')
+  if (values.processRoles.length !== 2) {
+    problems.push({
+      key: 'process.roles',
+      message: `process.roles=${roles}: a node with one role is not built yet; allowed is broker,controller`,
+    })
+  }
+  const [first] = voters
+  if (voters.length > 1 || values.controllerQuorumBootstrapServers.length > 1) {
+    const key = voters.length > 1 ? 'controller.quorum.voters' : 'controller.quorum.bootstrap.servers'
+    problems.push({ key, message: `${key}: a quorum of several voters is not built yet; name one, or none` })
+  } else if (first !== undefined && first.nodeId !== nodeId) {
+    problems.push({
+      key: 'controller.quorum.voters',
+      message: `controller.quorum.voters=${first.nodeId}@${first.host}:${first.port} contradicts node.id=${nodeId}: this node must be one of the voters`,
+    })
+  }
+}
+
+function checkContradictions(values: BrokerValues, problems: ConfigProblem[]): void {
+  const atMost = (key: AnyKey, value: number, limitKey: AnyKey, limit: number) => {
+    if (value <= limit) return
+    const message = `${key.name}=${value}: allowed is at most ${limitKey.name}, which is ${limit}`
+    problems.push({ key: key.name, message })
+  }
+  const keys = brokerKeys
+  const { groupMinSessionTimeoutMs, groupMaxSessionTimeoutMs } = values
+  atMost(
+    keys.groupMinSessionTimeoutMs,
+    groupMinSessionTimeoutMs,
+    keys.groupMaxSessionTimeoutMs,
+    groupMaxSessionTimeoutMs,
+  )
+  const { logCleanerMinCompactionLagMs, logCleanerMaxCompactionLagMs } = values
+  atMost(
+    keys.logCleanerMinCompactionLagMs,
+    logCleanerMinCompactionLagMs,
+    keys.logCleanerMaxCompactionLagMs,
+    logCleanerMaxCompactionLagMs,
+  )
+  const { brokerHeartbeatIntervalMs, brokerSessionTimeoutMs } = values
+  atMost(keys.brokerHeartbeatIntervalMs, brokerHeartbeatIntervalMs, keys.brokerSessionTimeoutMs, brokerSessionTimeoutMs)
+  if (values.queuedMaxRequestBytes >= 0) {
+    const { socketRequestMaxBytes, queuedMaxRequestBytes } = values
+    atMost(keys.socketRequestMaxBytes, socketRequestMaxBytes, keys.queuedMaxRequestBytes, queuedMaxRequestBytes)
+  }
+  if (values.clusterId !== null && !/^[A-Za-z0-9_-]{22}$/.test(values.clusterId)) {
+    problems.push({
+      key: 'cluster.id',
+      message: `cluster.id=${shortened(values.clusterId)}: allowed are 22 characters of base64url, such as MkU3OEVBNTcwNTJENDM2Qg`,
+    })
+  }
+  if ((values.logDirs ?? values.logDir).length === 0) {
+    problems.push({ key: 'log.dirs', message: 'log.dirs is empty: allowed is at least one folder' })
+  }
+}
+
+const requestMemoryDefaultBytes = 134_217_728
+
+function requestMemoryBytesOf(values: BrokerValues): number {
+  const { queuedMaxRequestBytes, socketRequestMaxBytes } = values
+  return queuedMaxRequestBytes > 0 ? queuedMaxRequestBytes : Math.max(requestMemoryDefaultBytes, socketRequestMaxBytes)
+}
+
+/** For each topic key the text of the broker's first synonym that has one, or else the topic key's own default. */
+function inheritedTopicTexts(entries: ReadonlyMap<string, ConfigEntry>): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  for (const key of Object.values<AnyKey>(topicKeys)) {
+    const synonym = brokerSynonymsOf(key).find(({ name }) => (entries.get(name)?.text ?? null) !== null)
+    const brokerText = synonym === undefined ? null : entries.get(synonym.name)!.text
+    const text = brokerText === null ? key.defaultText : scaled(brokerText, synonym!.factor)
+    if (text !== null) texts.set(key.name, text)
+  }
+  return texts
+}
+
+/** `text` times `factor`; anything below zero, "no limit" in hours and minutes too, is -1. */
+function scaled(text: string, factor: number): string {
+  if (factor === 1) return text
+  const product = BigInt(text) * BigInt(factor)
+  return product < 0n ? '-1' : product.toString()
+}

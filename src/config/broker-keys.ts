@@ -1,0 +1,436 @@
+import { boolean, declareKeys, double, enumOf, int, list, long, maxLong, string, type ValuesOf } from './keys.ts'
+
+/**
+ * The keys of one node that Rookery acts on, with Kafka's names, types, limits and defaults; `kafkaDefault` and
+ * `singleNodeDefault` mark the defaults that differ. Kafka's other keys are accepted and named at start.
+ */
+export const brokerKeys = declareKeys({
+  // Who this node is.
+  processRoles: list('process.roles', {
+    default: ['broker', 'controller'],
+    oneOf: ['broker', 'controller'],
+    doc: 'What this node does: it serves clients (broker) and takes part in the metadata quorum (controller)',
+  }),
+  nodeId: int('node.id', { default: 1, min: 0, doc: 'Identifies this node in its cluster' }),
+  brokerId: int('broker.id', { default: -1, min: -1, doc: 'The older name of node.id; -1 is "not set"' }),
+  brokerRack: string('broker.rack', { default: null, doc: 'Where this node stands; told to clients' }),
+  clusterId: string('cluster.id', {
+    default: null,
+    doc: 'The id of the cluster that this node belongs to, 22 characters of base64url; when not set, an empty data folder gets a new one. Only Rookery has this key',
+  }),
+  controllerQuorumVoters: list('controller.quorum.voters', {
+    default: [],
+    doc: 'The voters of the metadata quorum, each as id@host:port; a node that names none is a quorum of its own',
+  }),
+  controllerQuorumBootstrapServers: list('controller.quorum.bootstrap.servers', {
+    default: [],
+    doc: 'Where members of the metadata quorum are found, each as host:port',
+  }),
+  controllerQuorumElectionTimeoutMs: int('controller.quorum.election.timeout.ms', {
+    default: 1000,
+    min: 1,
+    doc: 'How long a voter waits for a leader before it stands for election itself',
+  }),
+  brokerSessionTimeoutMs: int('broker.session.timeout.ms', {
+    default: 9000,
+    min: 1,
+    doc: 'A broker that was not heard for this long is fenced',
+  }),
+  brokerHeartbeatIntervalMs: int('broker.heartbeat.interval.ms', {
+    default: 2000,
+    min: 1,
+    doc: 'Time between two heartbeats from a broker to the controller',
+  }),
+  metadataLogMaxRecordBytesBetweenSnapshots: long('metadata.log.max.record.bytes.between.snapshots', {
+    default: 20_971_520,
+    min: 1,
+    doc: 'A snapshot of the metadata is written after this many bytes of new records',
+  }),
+  metadataLogMaxSnapshotIntervalMs: long('metadata.log.max.snapshot.interval.ms', {
+    default: 3_600_000,
+    min: 0,
+    doc: 'A snapshot of the metadata is written when the last one is older than this and there are new records; 0 is never',
+  }),
+
+  // Where it listens.
+  listeners: list('listeners', {
+    default: ['PLAINTEXT://localhost:9092'],
+    kafkaDefault: ['PLAINTEXT://:9092'],
+    dynamic: 'per-broker',
+    doc: 'Where this node listens, each as NAME://host:port; no host is every address. Kafka listens on every address by default; without authentication Rookery does so only when asked',
+  }),
+  advertisedListeners: list('advertised.listeners', {
+    default: null,
+    doc: 'What clients are told to connect to, each as NAME://host:port; when not set, the listeners, and for one on every address the address that the client dialled',
+  }),
+  listenerSecurityProtocolMap: string('listener.security.protocol.map', {
+    default: 'SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT',
+    dynamic: 'per-broker',
+    doc: 'The security protocol of each listener name, as NAME:PROTOCOL; the names of controller.listener.names are PLAINTEXT when it does not list them',
+  }),
+  controllerListenerNames: list('controller.listener.names', {
+    default: [],
+    doc: 'The names of those listeners that serve the metadata quorum (over gRPC) and no clients',
+  }),
+  interBrokerListenerName: string('inter.broker.listener.name', {
+    default: null,
+    doc: 'The listener that brokers use among themselves; the first one for clients when not set',
+  }),
+  securityInterBrokerProtocol: string('security.inter.broker.protocol', {
+    default: 'PLAINTEXT',
+    oneOf: ['PLAINTEXT'],
+    doc: 'The security protocol among brokers; only PLAINTEXT is built yet',
+  }),
+  authorizerClassName: string('authorizer.class.name', {
+    default: '',
+    oneOf: [''],
+    doc: 'The authorizer; none is built yet, and a setting that would not be obeyed is refused',
+  }),
+
+  // Connections and requests.
+  socketRequestMaxBytes: int('socket.request.max.bytes', {
+    default: 104_857_600,
+    min: 1,
+    doc: 'The largest request; a connection that announces a larger one is closed',
+  }),
+  queuedMaxRequestBytes: long('queued.max.request.bytes', {
+    default: -1,
+    min: -1,
+    doc: 'The bytes of requests that this node holds at one time over all connections, and as many of responses; reading pauses at the limit. -1, no limit in Kafka, is 128 MiB here, or socket.request.max.bytes where that is more',
+  }),
+  connectionsMaxIdleMs: long('connections.max.idle.ms', {
+    default: 600_000,
+    min: 1,
+    doc: 'A connection without a request for this long is closed',
+  }),
+  maxConnections: int('max.connections', {
+    default: 2_147_483_647,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'The connections that this node holds at one time; further ones are closed at once',
+  }),
+  requestTimeoutMs: int('request.timeout.ms', {
+    default: 30_000,
+    min: 1,
+    doc: 'How long this node waits for the answer to a request of its own',
+  }),
+  fetchMaxBytes: int('fetch.max.bytes', {
+    default: 57_671_680,
+    min: 1024,
+    doc: 'The largest answer to one fetch, whatever the client asks for; a first batch that is larger is sent whole',
+  }),
+  maxIncrementalFetchSessionCacheSlots: int('max.incremental.fetch.session.cache.slots', {
+    default: 1000,
+    min: 0,
+    doc: 'The fetch sessions that this node keeps',
+  }),
+
+  // Topics.
+  numPartitions: int('num.partitions', { default: 1, min: 1, doc: 'Partitions of a topic that does not say how many' }),
+  defaultReplicationFactor: int('default.replication.factor', {
+    default: 1,
+    min: 1,
+    max: 32_767,
+    doc: 'Replicas of a partition whose topic does not say how many',
+  }),
+  autoCreateTopicsEnable: boolean('auto.create.topics.enable', {
+    default: true,
+    doc: 'A topic that a client asks for and that is not there is created',
+  }),
+  deleteTopicEnable: boolean('delete.topic.enable', { default: true, doc: 'Topics may be deleted' }),
+
+  // Where data is, and what a topic's log does when the topic doesn't say otherwise.
+  logDir: list('log.dir', {
+    default: ['data'],
+    kafkaDefault: ['/tmp/kafka-logs'],
+    doc: 'The folder for data, when log.dirs is not set. Kafka puts it into /tmp, which many systems empty at start',
+  }),
+  logDirs: list('log.dirs', { default: null, doc: 'The folders for data; log.dir when not set' }),
+  metadataLogDir: string('metadata.log.dir', {
+    default: null,
+    doc: 'The folder for the metadata log; the first of the folders for data when not set',
+  }),
+  logSegmentBytes: int('log.segment.bytes', {
+    default: 1_073_741_824,
+    min: 1_048_576,
+    dynamic: 'cluster-wide',
+    doc: 'A segment is closed and a new one begun before it would grow past this',
+  }),
+  logRollMs: long('log.roll.ms', {
+    default: null,
+    min: 1,
+    dynamic: 'cluster-wide',
+    doc: 'A segment is closed when it is this old; log.roll.hours when not set',
+  }),
+  logRollHours: int('log.roll.hours', { default: 168, min: 1, doc: 'As log.roll.ms, in hours' }),
+  logRollJitterMs: long('log.roll.jitter.ms', {
+    default: null,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'At most this much, at random, is taken from log.roll.ms; log.roll.jitter.hours when not set',
+  }),
+  logRollJitterHours: int('log.roll.jitter.hours', { default: 0, min: 0, doc: 'As log.roll.jitter.ms, in hours' }),
+  logRetentionMs: long('log.retention.ms', {
+    default: null,
+    min: -1,
+    dynamic: 'cluster-wide',
+    doc: 'A segment is removed when its newest record is older than this; -1 is never; log.retention.minutes when not set',
+  }),
+  logRetentionMinutes: int('log.retention.minutes', {
+    default: null,
+    min: -1,
+    doc: 'As log.retention.ms, in minutes; log.retention.hours when not set',
+  }),
+  logRetentionHours: int('log.retention.hours', { default: 168, min: -1, doc: 'As log.retention.ms, in hours' }),
+  logRetentionBytes: long('log.retention.bytes', {
+    default: -1,
+    dynamic: 'cluster-wide',
+    doc: 'Oldest segments are removed while a partition is larger than this; -1 is never',
+  }),
+  logRetentionCheckIntervalMs: long('log.retention.check.interval.ms', {
+    default: 300_000,
+    min: 1,
+    doc: 'Time between two looks for segments to remove',
+  }),
+  logInitialTaskDelayMs: long('log.initial.task.delay.ms', {
+    default: 30_000,
+    min: 0,
+    internal: true,
+    doc: 'Time from the start to the first of the periodic tasks of the log',
+  }),
+  logSegmentDeleteDelayMs: long('log.segment.delete.delay.ms', {
+    default: 60_000,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'Time from taking a file out of use to removing it',
+  }),
+  logCleanupPolicy: list('log.cleanup.policy', {
+    default: ['delete'],
+    oneOf: ['compact', 'delete'],
+    dynamic: 'cluster-wide',
+    doc: 'What becomes of old data: removed (delete), or only the last record of each key kept (compact)',
+  }),
+  logCleanerDeleteRetentionMs: long('log.cleaner.delete.retention.ms', {
+    default: 86_400_000,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'How long compaction keeps the mark of a deleted key',
+  }),
+  logCleanerMinCleanableRatio: double('log.cleaner.min.cleanable.ratio', {
+    default: 0.5,
+    min: 0,
+    max: 1,
+    dynamic: 'cluster-wide',
+    doc: 'A log is compacted when this part of it was not compacted yet',
+  }),
+  logCleanerMinCompactionLagMs: long('log.cleaner.min.compaction.lag.ms', {
+    default: 0,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'A record younger than this is not compacted',
+  }),
+  logCleanerMaxCompactionLagMs: long('log.cleaner.max.compaction.lag.ms', {
+    default: maxLong,
+    min: 1,
+    dynamic: 'cluster-wide',
+    doc: 'A record older than this is compacted whatever the ratio',
+  }),
+  logFlushIntervalMessages: long('log.flush.interval.messages', {
+    default: 1,
+    kafkaDefault: maxLong,
+    min: 1,
+    dynamic: 'cluster-wide',
+    doc: 'At 1 every acknowledged record was synced to disk before the answer; at any other value a partition is synced in the background after this many records. Kafka leaves syncing to the operating system by default',
+  }),
+  logFlushIntervalMs: long('log.flush.interval.ms', {
+    default: null,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'A record is synced to disk at the latest after this time; log.flush.scheduler.interval.ms when not set',
+  }),
+  logFlushSchedulerIntervalMs: long('log.flush.scheduler.interval.ms', {
+    default: maxLong,
+    min: 0,
+    doc: 'Time between two looks for records that are to be synced',
+  }),
+  logFlushOffsetCheckpointIntervalMs: int('log.flush.offset.checkpoint.interval.ms', {
+    default: 60_000,
+    min: 0,
+    doc: 'Time between two writes of the recovery points',
+  }),
+  logFlushStartOffsetCheckpointIntervalMs: int('log.flush.start.offset.checkpoint.interval.ms', {
+    default: 60_000,
+    min: 0,
+    doc: 'Time between two writes of the log start offsets',
+  }),
+  replicaHighWatermarkCheckpointIntervalMs: long('replica.high.watermark.checkpoint.interval.ms', {
+    default: 5000,
+    min: 1,
+    doc: 'Time between two writes of the high watermarks',
+  }),
+  logIndexIntervalBytes: int('log.index.interval.bytes', {
+    default: 4096,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'Bytes of records between two entries of an index',
+  }),
+  logIndexSizeMaxBytes: int('log.index.size.max.bytes', {
+    default: 10_485_760,
+    min: 4,
+    dynamic: 'cluster-wide',
+    doc: 'The largest index; a full one closes its segment',
+  }),
+  logPreallocate: boolean('log.preallocate', {
+    default: false,
+    dynamic: 'cluster-wide',
+    doc: 'A new segment takes its full size on disk at once',
+  }),
+  logMessageTimestampType: enumOf('log.message.timestamp.type', {
+    default: 'CreateTime',
+    oneOf: ['CreateTime', 'LogAppendTime'],
+    dynamic: 'cluster-wide',
+    doc: 'The time in a record: the producer’s, or when it was appended',
+  }),
+  logMessageTimestampBeforeMaxMs: long('log.message.timestamp.before.max.ms', {
+    default: maxLong,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'A record whose time is further in the past than this is refused',
+  }),
+  logMessageTimestampAfterMaxMs: long('log.message.timestamp.after.max.ms', {
+    default: 3_600_000,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'A record whose time is further in the future than this is refused',
+  }),
+  messageMaxBytes: int('message.max.bytes', {
+    default: 1_048_588,
+    min: 0,
+    dynamic: 'cluster-wide',
+    doc: 'The largest record batch, as compressed',
+  }),
+  compressionType: enumOf('compression.type', {
+    default: 'producer',
+    oneOf: ['uncompressed', 'zstd', 'lz4', 'snappy', 'gzip', 'producer'],
+    dynamic: 'cluster-wide',
+    doc: 'How records are stored: as the producer compressed them, or compressed anew',
+  }),
+  compressionGzipLevel: int('compression.gzip.level', {
+    default: -1,
+    min: -1,
+    max: 9,
+    except: 0,
+    dynamic: 'cluster-wide',
+    doc: 'The level of gzip where compression.type is gzip',
+  }),
+  compressionLz4Level: int('compression.lz4.level', {
+    default: 9,
+    min: 1,
+    max: 17,
+    dynamic: 'cluster-wide',
+    doc: 'The level of lz4 where compression.type is lz4',
+  }),
+  compressionZstdLevel: int('compression.zstd.level', {
+    default: 3,
+    min: -131_072,
+    max: 22,
+    dynamic: 'cluster-wide',
+    doc: 'The level of zstd where compression.type is zstd',
+  }),
+  minInsyncReplicas: int('min.insync.replicas', {
+    default: 1,
+    min: 1,
+    dynamic: 'cluster-wide',
+    doc: 'A write with acks=all is refused while fewer replicas than this are in sync',
+  }),
+  uncleanLeaderElectionEnable: boolean('unclean.leader.election.enable', {
+    default: false,
+    dynamic: 'cluster-wide',
+    doc: 'A replica that is not in sync may become leader when no other is left, which loses records',
+  }),
+  logLocalRetentionMs: long('log.local.retention.ms', {
+    default: -2,
+    min: -2,
+    dynamic: 'cluster-wide',
+    doc: 'Told to clients only: tiered storage is not built',
+  }),
+  logLocalRetentionBytes: long('log.local.retention.bytes', {
+    default: -2,
+    min: -2,
+    dynamic: 'cluster-wide',
+    doc: 'Told to clients only: tiered storage is not built',
+  }),
+
+  // Groups and their offsets.
+  groupMinSessionTimeoutMs: int('group.min.session.timeout.ms', {
+    default: 6000,
+    min: 0,
+    doc: 'The shortest session timeout that a member may ask for',
+  }),
+  groupMaxSessionTimeoutMs: int('group.max.session.timeout.ms', {
+    default: 1_800_000,
+    min: 0,
+    doc: 'The longest session timeout that a member may ask for',
+  }),
+  groupInitialRebalanceDelayMs: int('group.initial.rebalance.delay.ms', {
+    default: 3000,
+    singleNodeDefault: 0,
+    min: 0,
+    doc: 'How long an empty group waits for further members when its first one joins; 0 by default on a single node, so that a first consumer need not wait',
+  }),
+  groupMaxSize: int('group.max.size', { default: 2_147_483_647, min: 1, doc: 'The most members of a group' }),
+  offsetMetadataMaxBytes: int('offset.metadata.max.bytes', {
+    default: 4096,
+    min: 0,
+    doc: 'The longest text that may be committed beside an offset',
+  }),
+  offsetsTopicNumPartitions: int('offsets.topic.num.partitions', {
+    default: 50,
+    min: 1,
+    doc: 'Partitions of __consumer_offsets; must not change once it is there',
+  }),
+  offsetsTopicReplicationFactor: int('offsets.topic.replication.factor', {
+    default: 3,
+    singleNodeDefault: 1,
+    min: 1,
+    max: 32_767,
+    doc: 'Replicas of each partition of __consumer_offsets',
+  }),
+  offsetsTopicSegmentBytes: int('offsets.topic.segment.bytes', {
+    default: 104_857_600,
+    min: 1,
+    doc: 'The segment size of __consumer_offsets',
+  }),
+  offsetsCommitTimeoutMs: int('offsets.commit.timeout.ms', {
+    default: 5000,
+    min: 1,
+    doc: 'How long a commit of offsets waits until it is stored',
+  }),
+  offsetsRetentionMinutes: int('offsets.retention.minutes', {
+    default: 10_080,
+    min: 1,
+    doc: 'How long the offsets of a group without members are kept',
+  }),
+  offsetsRetentionCheckIntervalMs: long('offsets.retention.check.interval.ms', {
+    default: 600_000,
+    min: 1,
+    doc: 'Time between two looks for offsets to forget',
+  }),
+
+  // Idempotent producers.
+  producerIdExpirationMs: int('producer.id.expiration.ms', {
+    default: 86_400_000,
+    min: 1,
+    dynamic: 'cluster-wide',
+    doc: 'A producer that wrote nothing to a partition for this long is forgotten there',
+  }),
+  producerIdExpirationCheckIntervalMs: int('producer.id.expiration.check.interval.ms', {
+    default: 600_000,
+    min: 1,
+    internal: true,
+    doc: 'Time between two looks for producers to forget',
+  }),
+})
+
+/** The typed value of every declared key. */
+export type BrokerValues = ValuesOf<typeof brokerKeys>
