@@ -112,6 +112,8 @@ export interface PartitionLog {
   readonly logEndOffset: Offset
   /** First offset that is not known to be on disk; exclusive. */
   readonly flushedOffset: Offset
+  /** As set last; at first what the checkpoint says, never above the LEO; -1 when nothing is known. */
+  readonly highWatermark: Offset
   /** Leader epoch of the last batch, -1 when there never was one. */
   readonly latestEpoch: LeaderEpoch
   readonly sizeBytes: number
