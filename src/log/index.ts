@@ -38,7 +38,6 @@ export { ClusterIdMismatchError, StorageError } from './errors.ts'
 export { type FlushLane, FlushScheduler } from './flush-scheduler.ts'
 export { HandlePool, type PooledFile } from './handle-pool.ts'
 export {
-  defaultLogManagerSettings,
   type LogDirectoryStatus,
   type LogManager,
   type LogManagerListener,
@@ -47,7 +46,6 @@ export {
   type LogSpec,
   openLogManager,
 } from './log-manager.ts'
-export { type MetaProperties, readMetaProperties } from './meta-properties.ts'
 export type {
   ActiveProducer,
   Appended,

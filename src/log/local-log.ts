@@ -155,7 +155,7 @@ export class LocalLog implements PartitionLog {
     this.#logEndOffset = loaded.segments.at(-1)?.endOffset ?? loaded.logStartOffset
     this.#flushedOffset = this.#logEndOffset
     this.#highWatermark =
-      loaded.highWatermark < 0 ? -1 : Math.max(this.#logStartOffset, Math.min(loaded.highWatermark, this.#logEndOffset))
+      loaded.highWatermark < 0 ? 0 : Math.max(this.#logStartOffset, Math.min(loaded.highWatermark, this.#logEndOffset))
     this.#tail = options.environment.tailCache.openTail()
     this.#rollJitterMs = this.#drawJitter()
   }
@@ -674,6 +674,10 @@ export class LocalLog implements PartitionLog {
 
   endOffsetForEpoch(leaderEpoch: LeaderEpoch): { readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } {
     return this.#epochs.endOffsetFor(leaderEpoch, this.#logEndOffset)
+  }
+
+  epochForOffset(offset: Offset): LeaderEpoch {
+    return this.#epochs.epochAt(offset)
   }
 
   activeProducers(): readonly ActiveProducer[] {

@@ -1,10 +1,11 @@
-import { partitionName, type Uuid } from '../base/index.ts'
-import type { TopicConfig } from '../config/index.ts'
-import type { DirectoryLock, Platform, Timer } from '../platform/index.ts'
+import { resolve } from 'node:path'
+import { assert, partitionName, type Uuid } from '../base/index.ts'
+import type { ParsedConfig, TopicConfig } from '../config/index.ts'
+import { type DirectoryLock, FileError, type Platform, type Timer } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { LogEnvironment } from './environment.ts'
 import { ClusterIdMismatchError, StorageError, storageErrorOf } from './errors.ts'
-import type { FlushScheduler } from './flush-scheduler.ts'
+import { FlushScheduler } from './flush-scheduler.ts'
 import { HandlePool } from './handle-pool.ts'
 import { IndexCache } from './index-cache.ts'
 import type { LocalLog } from './local-log.ts'
@@ -15,7 +16,7 @@ import { ReadBuffers } from './read-buffers.ts'
 import { TailCache } from './tail-cache.ts'
 import type { PartitionLog } from './types.ts'
 
-/** Times in milliseconds, sizes in bytes. */
+/** What Kafka has no key for. Sizes in bytes. */
 export interface LogManagerSettings {
   /** Memory for the newest batches of all partitions; 0 for none. */
   readonly tailCacheBytes: number
@@ -25,43 +26,28 @@ export interface LogManagerSettings {
   readonly indexCacheBytes: number
   /** Memory of read buffers that is kept for the next read. */
   readonly readBufferBytes: number
-  readonly initialTaskDelayMs: number
-  readonly retentionCheckIntervalMs: number
-  readonly recoveryPointCheckpointIntervalMs: number
-  readonly highWatermarkCheckpointIntervalMs: number
-  readonly producerIdExpirationMs: number
-  readonly producerIdExpirationCheckIntervalMs: number
-  /** Between two looks whether a full disk has room again. */
+  /** Milliseconds between two looks whether a full disk has room again. */
   readonly diskFullProbeIntervalMs: number
 }
 
-export const defaultLogManagerSettings: LogManagerSettings = Object.freeze({
+const defaultSettings: LogManagerSettings = {
   tailCacheBytes: 64 * 1024 * 1024,
   maxOpenFiles: 2048,
   indexCacheBytes: 32 * 1024 * 1024,
   readBufferBytes: 16 * 1024 * 1024,
-  initialTaskDelayMs: 30_000,
-  retentionCheckIntervalMs: 300_000,
-  recoveryPointCheckpointIntervalMs: 60_000,
-  highWatermarkCheckpointIntervalMs: 5000,
-  producerIdExpirationMs: 86_400_000,
-  producerIdExpirationCheckIntervalMs: 600_000,
   diskFullProbeIntervalMs: 5000,
-})
+}
+/** One less than libuv's pool has threads, unless the program set it. */
+const defaultConcurrentSyncs = 3
 
 export interface LogManagerOptions {
   readonly platform: Platform
   readonly logger: Logger
   readonly metrics: Metrics
-  /** One per process. */
-  readonly scheduler: FlushScheduler
-  /** Absolute paths, at least one. Made when they are missing. */
-  readonly directories: readonly string[]
-  /** When left out: what the folders say, or a new one. */
-  readonly clusterId?: string
-  readonly nodeId: number
-  /** For partitions that are found, until `updateTopicConfig`. */
-  readonly defaultConfig: TopicConfig
+  /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfig`. */
+  readonly config: ParsedConfig
+  /** The process's, when others sync too; one of its own when left out. */
+  readonly scheduler?: FlushScheduler
   readonly settings?: Partial<LogManagerSettings>
   /** A pool of the caller's, instead of one with `maxOpenFiles`. */
   readonly handles?: HandlePool
@@ -92,14 +78,22 @@ export interface LogSpec {
 
 /** The logs of a node, over all its log directories. */
 export interface LogManager {
+  /** As configured, or what the folders say, or a new one. */
   readonly clusterId: string
+  /** Ids of the log directories that could be opened. */
+  readonly directoryIds: readonly Uuid[]
+  /** Absolute; where the metadata log belongs, locked and labelled like the others. */
+  readonly metadataDirectory: string
+  readonly metadataDirectoryId: Uuid
+  /** No partition was found at the start, not even a damaged one. */
+  readonly isEmpty: boolean
   setListener(listener: LogManagerListener | undefined): void
   /** Undefined when there is none or its folder is damaged. May be offline. */
   get(topic: string, partition: number): PartitionLog | undefined
   /** Why a partition that is on disk can't be used; undefined when it can, or isn't there. */
   faultOf(topic: string, partition: number): StorageError | undefined
   /** Every log that is loaded, also those of topics that nobody knows any more: whoever knows the topics deletes them. */
-  logs(): readonly PartitionLog[]
+  all(): readonly PartitionLog[]
   /**
    * Opens a log, in the directory with the fewest partitions when it is new. One of another topic id under the same name
    * is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or its folder is damaged.
@@ -121,117 +115,158 @@ export interface LogManager {
  * they are offline from the start.
  */
 export async function openLogManager(options: LogManagerOptions): Promise<LogManager> {
-  const { platform, logger, scheduler } = options
-  const settings = { ...defaultLogManagerSettings, ...options.settings }
+  const { platform, logger, config } = options
+  const settings = { ...defaultSettings, ...options.settings }
   const environment: LogEnvironment = {
     platform,
     logger,
-    scheduler,
+    scheduler: options.scheduler ?? new FlushScheduler({ maxConcurrent: defaultConcurrentSyncs }),
     probe: new LogProbe(options.metrics),
     handles: options.handles ?? new HandlePool(platform.files, { maxOpen: settings.maxOpenFiles }),
     buffers: new ReadBuffers({ maxIdleBytes: settings.readBufferBytes }),
     tailCache: new TailCache({ budgetBytes: settings.tailCacheBytes }),
     indexCache: new IndexCache({ maxBytes: settings.indexCacheBytes }),
-    producerIdExpirationMs: settings.producerIdExpirationMs,
+    producerIdExpirationMs: config.values.producerIdExpirationMs,
   }
-  const manager = new DirectoryLogManager(environment, settings)
-  await manager.open(options)
+  const manager = new DirectoryLogManager(environment, config)
+  await manager.open()
+  manager.startTasks(settings.diskFullProbeIntervalMs)
   return manager
 }
 
+/** A folder that is this node's from here on. */
+interface Claim {
+  readonly path: string
+  readonly lock: DirectoryLock
+  readonly meta: MetaProperties | undefined
+}
+
 class DirectoryLogManager implements LogManager {
+  readonly metadataDirectory: string
   readonly #environment: LogEnvironment
-  readonly #settings: LogManagerSettings
+  readonly #config: ParsedConfig
   readonly #directories: LogDirectory[] = []
   /** Directories that could not even be opened. */
   readonly #unopened = new Map<string, StorageError>()
+  /** Of a metadata directory that holds no partitions. */
+  #metadataLock: DirectoryLock | undefined
+  #metadataDirectoryId: Uuid | undefined
   readonly #timers = new Set<Timer>()
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #clusterId = ''
+  #isEmpty: boolean = true
   #listener: LogManagerListener | undefined
-  #isClosed = false
+  #isClosed: boolean = false
 
-  constructor(environment: LogEnvironment, settings: LogManagerSettings) {
+  constructor(environment: LogEnvironment, config: ParsedConfig) {
     this.#environment = environment
-    this.#settings = settings
+    this.#config = config
+    this.metadataDirectory = resolve(config.metadataLogDir)
   }
 
   get clusterId(): string {
     return this.#clusterId
   }
 
-  async open(options: LogManagerOptions): Promise<void> {
-    const claimed: { path: string; lock: DirectoryLock; meta: MetaProperties | undefined }[] = []
-    try {
-      for (const path of options.directories) {
-        try {
-          claimed.push({ path, ...(await claimDirectory(this.#environment, path)) })
-        } catch (error) {
-          this.#leaveOut(path, error, options.directories.length)
-        }
-      }
-      this.#clusterId =
-        options.clusterId ??
-        claimed.find(({ meta }) => meta !== undefined)?.meta?.clusterId ??
-        this.#environment.platform.random.uuid()
-      for (const { path, meta } of claimed) checkOwner(path, meta, this.#clusterId, options.nodeId)
-      for (const { path, lock, meta } of claimed) await this.#openDirectory(path, lock, meta, options)
-    } catch (error) {
-      for (const { lock } of claimed) await lock.release()
-      throw error
-    }
-    this.#environment.probe.offlineDirectories.value = this.#unopened.size + this.#offlineCount()
-    const settings = this.#settings
-    this.#every(settings.retentionCheckIntervalMs, settings.initialTaskDelayMs, () => this.enforceRetention())
-    this.#every(settings.recoveryPointCheckpointIntervalMs, settings.initialTaskDelayMs, () =>
-      this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
-    )
-    this.#every(settings.highWatermarkCheckpointIntervalMs, settings.highWatermarkCheckpointIntervalMs, () =>
-      this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
-    )
-    this.#every(
-      settings.producerIdExpirationCheckIntervalMs,
-      settings.producerIdExpirationCheckIntervalMs,
-      async () => {
-        for (const log of this.#allLogs()) log.expireProducers(this.#environment.platform.clock.now())
-      },
-    )
-    this.#every(settings.diskFullProbeIntervalMs, settings.diskFullProbeIntervalMs, () => this.#reopenFullDisks())
+  get directoryIds(): readonly Uuid[] {
+    return this.#directories.map((directory) => directory.directoryId)
   }
 
-  async #openDirectory(
-    path: string,
-    lock: DirectoryLock,
-    meta: MetaProperties | undefined,
-    options: LogManagerOptions,
-  ): Promise<void> {
+  get metadataDirectoryId(): Uuid {
+    assert(this.#metadataDirectoryId !== undefined, 'the manager is open')
+    return this.#metadataDirectoryId
+  }
+
+  get isEmpty(): boolean {
+    return this.#isEmpty
+  }
+
+  async open(): Promise<void> {
+    const logDirectories = this.#config.logDirs.map((path) => resolve(path))
+    const held = new Set<DirectoryLock>()
+    try {
+      const claims: Claim[] = []
+      for (const path of new Set([...logDirectories, this.metadataDirectory])) {
+        try {
+          const claim = { path, ...(await claimDirectory(this.#environment, path)) }
+          claims.push(claim)
+          held.add(claim.lock)
+        } catch (error) {
+          this.#leaveOut(path, error)
+        }
+      }
+      const known = claims.find(({ meta }) => meta !== undefined)?.meta?.clusterId
+      this.#clusterId = this.#config.values.clusterId ?? known ?? this.#environment.platform.random.uuid()
+      for (const claim of claims) checkOwner(claim, this.#clusterId, this.#config.nodeId)
+      for (const claim of claims) {
+        const directoryId = await this.#label(claim)
+        if (claim.path === this.metadataDirectory) this.#metadataDirectoryId = directoryId
+        if (logDirectories.includes(claim.path)) await this.#openDirectory(claim, directoryId)
+        else this.#metadataLock = claim.lock
+      }
+    } catch (error) {
+      for (const lock of held) await lock.release()
+      throw error
+    }
+    this.#isEmpty = this.#directories.every(({ logs, faults }) => logs.size === 0 && faults.size === 0)
+    this.#countOffline()
+  }
+
+  /** Writes whose folder it is into one that has never been used; its id. */
+  async #label(claim: Claim): Promise<Uuid> {
     const { platform } = this.#environment
-    const owner = meta ?? { clusterId: this.#clusterId, nodeId: options.nodeId, directoryId: platform.random.uuid() }
+    if (claim.meta !== undefined) return claim.meta.directoryId
+    const directoryId = platform.random.uuid()
+    const meta = { clusterId: this.#clusterId, nodeId: this.#config.nodeId, directoryId }
+    await writeMetaProperties(platform.files, claim.path, meta)
+    return directoryId
+  }
+
+  /** `diskFullProbeIntervalMs`: between two looks whether a full disk has room again. */
+  startTasks(diskFullProbeIntervalMs: number): void {
+    const { values } = this.#config
+    const { clock } = this.#environment.platform
+    this.#every(values.logRetentionCheckIntervalMs, values.logInitialTaskDelayMs, () => this.enforceRetention())
+    this.#every(values.logFlushOffsetCheckpointIntervalMs, values.logInitialTaskDelayMs, () =>
+      this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
+    )
+    const watermarkIntervalMs = values.replicaHighWatermarkCheckpointIntervalMs
+    this.#every(watermarkIntervalMs, watermarkIntervalMs, () =>
+      this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
+    )
+    const expirationIntervalMs = values.producerIdExpirationCheckIntervalMs
+    this.#every(expirationIntervalMs, expirationIntervalMs, async () => {
+      for (const log of this.#allLogs()) log.expireProducers(clock.now())
+    })
+    this.#every(diskFullProbeIntervalMs, diskFullProbeIntervalMs, () => this.#reopenFullDisks())
+  }
+
+  async #openDirectory(claim: Claim, directoryId: Uuid): Promise<void> {
     const directory = new LogDirectory({
       environment: this.#environment,
       events: { onOffline: (failed, error) => this.#onOffline(failed, error) },
-      path,
-      directoryId: owner.directoryId,
-      lock,
+      path: claim.path,
+      directoryId,
+      lock: claim.lock,
     })
     try {
-      if (meta === undefined) await writeMetaProperties(platform.files, path, owner)
-      await directory.load(options.defaultConfig)
+      await directory.load(this.#config.topicDefaults)
       this.#directories.push(directory)
     } catch (error) {
-      this.#leaveOut(path, error, options.directories.length)
-      directory.fail(storageErrorOf(error, path))
+      this.#leaveOut(claim.path, error)
+      directory.fail(storageErrorOf(error, claim.path))
       await directory.close()
     }
   }
 
-  /** One directory of several can't be used: the node does without. The only one, or a mistake in the settings, ends the start. */
-  #leaveOut(path: string, error: unknown, count: number): void {
-    const isDiskFault = error instanceof StorageError || (error as { code?: unknown }).code === 'FILE_FAILED'
-    if (!isDiskFault || this.#unopened.size + 1 >= count) throw isDiskFault ? storageErrorOf(error, path) : error
+  /** One directory of several can't be used: the node does without. The last one, or a mistake in the settings, ends the start. */
+  #leaveOut(path: string, error: unknown): void {
+    const isDiskFault = error instanceof StorageError || error instanceof FileError
+    if (!isDiskFault) throw error
     const failure = storageErrorOf(error, path)
     this.#unopened.set(path, failure)
+    if (path === this.metadataDirectory || this.#unopened.size >= this.#config.logDirs.length) throw failure
     this.#environment.logger.error({ directory: path, error: failure }, 'log directory cannot be opened')
   }
 
@@ -250,7 +285,7 @@ class DirectoryLogManager implements LogManager {
     return holder?.faults.get(name) ?? holder?.error
   }
 
-  logs(): readonly PartitionLog[] {
+  all(): readonly PartitionLog[] {
     return this.#allLogs()
   }
 
@@ -326,6 +361,7 @@ class DirectoryLogManager implements LogManager {
     await Promise.all(this.#changes.values())
     for (const directory of this.#directories) await directory.close()
     await this.#environment.handles.drained()
+    await this.#metadataLock?.release()
   }
 
   #allLogs(): LocalLog[] {
@@ -337,12 +373,13 @@ class DirectoryLogManager implements LogManager {
   }
 
   #onOffline(directory: LogDirectory, error: StorageError): void {
-    this.#environment.probe.offlineDirectories.value = this.#unopened.size + this.#offlineCount()
+    this.#countOffline()
     this.#listener?.onDirectoryOffline(directory.path, error)
   }
 
-  #offlineCount(): number {
-    return this.#directories.filter((directory) => !directory.isOnline).length
+  #countOffline(): void {
+    const offline = this.#directories.filter((directory) => !directory.isOnline)
+    this.#environment.probe.offlineDirectories.value = this.#unopened.size + offline.length
   }
 
   /** Any other fault needs a person, and a restart. */
@@ -350,7 +387,7 @@ class DirectoryLogManager implements LogManager {
     for (const directory of this.#directories) {
       if (directory.error?.isDiskFull !== true || !(await directory.hasRoom())) continue
       await directory.reopen()
-      this.#environment.probe.offlineDirectories.value = this.#unopened.size + this.#offlineCount()
+      this.#countOffline()
       this.#listener?.onDirectoryOnline(directory.path)
     }
   }
@@ -386,7 +423,7 @@ class DirectoryLogManager implements LogManager {
   }
 }
 
-function checkOwner(path: string, meta: MetaProperties | undefined, clusterId: string, nodeId: number): void {
+function checkOwner({ path, meta }: Claim, clusterId: string, nodeId: number): void {
   if (meta === undefined) return
   if (meta.clusterId !== clusterId) throw new ClusterIdMismatchError('cluster.id', path, meta.clusterId, clusterId)
   if (meta.nodeId !== nodeId) throw new ClusterIdMismatchError('node.id', path, String(meta.nodeId), String(nodeId))
