@@ -24,9 +24,9 @@
  *   trace.ts        the running hash                 files.ts       the port over a disk
  *   prng.ts         sfc32                            network.ts     links, listeners; socket.ts: a connection's end
  */
-export { type DiskFault, SimulatedDisk } from './disk.ts'
-export { SimulatedHost } from './host.ts'
-export { SimulatedNetwork } from './network.ts'
+export type { DiskFault, SimulatedDisk } from './disk.ts'
+export type { SimulatedHost } from './host.ts'
+export type { SimulatedNetwork } from './network.ts'
 export { HostCrashedError } from './process.ts'
 export {
   createSimulation,
