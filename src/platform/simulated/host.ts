@@ -119,7 +119,7 @@ export class SimulatedHost implements NetworkHost {
       random: tracedRandom(this.#random, process, scheduler),
       files,
       network: this.#network.portOf(this, process),
-      offload: offloadOf(process, this.#latencies),
+      offload: offloadOf(process, scheduler, this.#latencies),
     }
   }
 
@@ -171,10 +171,11 @@ function tracedRandom(random: Random, process: Process, scheduler: Scheduler): R
 }
 
 /** Runs the task on the spot, some time later, with copies as a worker would have them. */
-function offloadOf(process: Process, latencies: Prng): Offload {
+function offloadOf(process: Process, scheduler: Scheduler, latencies: Prng): Offload {
   return {
     run: (task, input) =>
       process.perform(latencies.between(50, 2000), () => {
+        scheduler.trace.record(scheduler.nowUs, process.host, 'offload', task.name, 0, 0)
         try {
           return structuredClone(task.run(structuredClone(input)))
         } catch (error) {
