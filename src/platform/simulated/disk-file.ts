@@ -1,4 +1,4 @@
-import { FileContent } from './file-content.ts'
+import { FileContent } from '../file-content.ts'
 import type { Prng } from './prng.ts'
 
 /**

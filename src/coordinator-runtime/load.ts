@@ -1,0 +1,79 @@
+import type { Clock, Offload, Timers } from '../platform/index.ts'
+import { BatchView, openRecordBytesOff, readRecords } from '../protocol/index.ts'
+import type { Pacer } from './pacer.ts'
+import type { PartitionStore } from './ports.ts'
+import type { Shard } from './shard.ts'
+import type { RecordCodec, StateMachine } from './state-machine.ts'
+
+/** Bytes asked of the store at once. */
+const readBytes = 1 << 20
+/** What one batch may unpack to: far above what a coordinator writes, far below what would hurt. */
+const maxUnpackedBytes = 64 << 20
+/** Wait for the high watermark to reach what was in the log when loading began. */
+const commitPollMs = 10
+/** Records between two looks at the clock. */
+const recordsPerLook = 64
+
+interface LoadTools<R> {
+  readonly store: PartitionStore
+  readonly codec: RecordCodec<R>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly offload: Offload
+}
+
+/**
+ * Replays a partition into the shard's machine, up to the log's end as it was at the call. Gives up quietly when the shard
+ * is closed. Rejects when the log cannot be read or holds what the codec cannot.
+ */
+export async function loadShard<M extends StateMachine<R, E>, R, E>(
+  shard: Shard<M, R, E>,
+  tools: LoadTools<R>,
+  pacer: Pacer,
+): Promise<'not-leader' | { readonly records: number; readonly bytes: number }> {
+  const { partition, leaderEpoch } = shard
+  const { store, timers } = tools
+  const bounds = store.bounds(partition, leaderEpoch)
+  if (bounds === undefined) return 'not-leader'
+  const loaded = { records: 0, bytes: 0 }
+  let position = bounds.startOffset
+  while (position < bounds.logEndOffset && shard.phase === 'loading') {
+    // Taken before the read: an empty answer then means that nothing is left below this offset (compaction leaves gaps).
+    const committed = store.bounds(partition, leaderEpoch)
+    if (committed === undefined) return 'not-leader'
+    const batches = await store.read(partition, leaderEpoch, position, readBytes)
+    if (batches === 'not-leader') return 'not-leader'
+    for (const bytes of batches) {
+      const batch = new BatchView(bytes)
+      loaded.records += await replayBatch(shard, batch, tools, pacer)
+      loaded.bytes += bytes.length
+      position = batch.lastOffset + 1
+    }
+    if (batches.length === 0) {
+      if (committed.highWatermark >= bounds.logEndOffset) break
+      await new Promise<void>((resolve) => timers.set(commitPollMs, resolve))
+    }
+  }
+  return loaded
+}
+
+/** Markers, and records inside transactions, are passed over: what became of the transaction is for its own replay to know. */
+async function replayBatch<M extends StateMachine<R, E>, R, E>(
+  shard: Shard<M, R, E>,
+  batch: BatchView,
+  { codec, clock, offload }: LoadTools<R>,
+  pacer: Pacer,
+): Promise<number> {
+  if (batch.isControl || batch.isTransactional) return 0
+  const recordBytes = await openRecordBytesOff(batch, maxUnpackedBytes, offload)
+  let until = await pacer.turn()
+  let count = 0
+  for (const { key, value } of readRecords(batch, recordBytes)) {
+    if (shard.phase !== 'loading') break
+    const record = key === null ? undefined : codec.decode(key, value)
+    if (record !== undefined) shard.machine.replay(record)
+    count++
+    if (count % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
+  }
+  return count
+}
