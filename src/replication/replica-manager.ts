@@ -41,7 +41,7 @@ export interface ReplicaLogs {
 export interface LeadershipListener {
   onLeader(partition: LedPartition): void
   onResigned(topic: string, partition: number, leaderEpoch: LeaderEpoch): void
-  onTopicsDeleted(topics: readonly string[]): void
+  onTopicsDeleted(topics: readonly TopicImage[]): void
 }
 
 export interface ReplicaManagerOptions {
@@ -86,11 +86,8 @@ export class ReplicaManager implements ReplicaService {
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
     if (delta.isSnapshot) this.#applySnapshot(image)
-    const deleted: string[] = []
-    for (const topic of delta.deletedTopics.values()) {
-      this.#deleteTopic(topic)
-      deleted.push(topic.name)
-    }
+    const deleted = [...delta.deletedTopics.values()]
+    for (const topic of deleted) this.#deleteTopic(topic)
     for (const { topic, partitions } of delta.changedTopics.values()) {
       for (const index of partitions) this.#applyPartition(topic, topic.partitions[index]!, image)
     }
@@ -208,6 +205,15 @@ export class ReplicaManager implements ReplicaService {
       if (hosted !== undefined) hosted.config = config
     }
     this.#options.logs.updateTopicConfig(topic.name, config)
+  }
+
+  /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
+  async deleteStrays(image: MetadataImage): Promise<void> {
+    for (const log of [...this.#options.logs.all()]) {
+      if (image.topics.byId(log.topicId) !== undefined) continue
+      this.#options.logger.info({ topic: log.topic, partition: log.partition }, 'log of a deleted topic found')
+      await this.#options.logs.delete(log.topic, log.partition)
+    }
   }
 
   /** Resolves when every partition of the image that this broker holds is open, or has failed to open. */

@@ -164,15 +164,13 @@ function tracedRandom(random: Random, process: Process, scheduler: Scheduler): R
 /** Runs the task on the spot, some time later, with copies as a worker would have them. */
 function offloadOf(process: Process, latencies: Prng): Offload {
   return {
-    run: (task, input) => {
-      const copy = structuredClone(input)
-      return process.perform(latencies.between(50, 2000), () => {
+    run: (task, input) =>
+      process.perform(latencies.between(50, 2000), () => {
         try {
-          return structuredClone(task.run(copy))
+          return structuredClone(task.run(structuredClone(input)))
         } catch (error) {
           throw new OffloadError(messageOf(error))
         }
-      })
-    },
+      }),
   }
 }

@@ -73,10 +73,10 @@ export class SimulatedSocket implements Socket {
   #windowUsed = 0
   #isFlushPlanned: boolean = false
   #needsDrain: boolean = false
-  /** No later segment arrives before this time: the order stays. */
-  #lastArrivalUs = 0
-  /** Sent over a link that is cut. */
-  #stalled: Segment[] = []
+  /** Sent, not arrived. An arrival takes the first, whichever it was planned for: so the order stays. */
+  readonly #onTheWay: Segment[] = []
+  /** Arrivals that a cut link prevented. */
+  #stalledCount = 0
 
   // Receiving.
   readonly #received: Segment[] = []
@@ -196,9 +196,7 @@ export class SimulatedSocket implements Socket {
 
   /** The link is whole again: what it lost is sent once more. */
   resend(): void {
-    const stalled = this.#stalled
-    this.#stalled = []
-    for (const segment of stalled) this.#send(segment)
+    for (; this.#stalledCount > 0; this.#stalledCount--) this.#planArrival()
   }
 
   /** Moves what fits from the queue into the window and sends it; then, when nothing is left, the end. */
@@ -256,13 +254,21 @@ export class SimulatedSocket implements Socket {
   }
 
   #send(segment: Segment): void {
+    this.#onTheWay.push(segment)
+    this.#planArrival()
+  }
+
+  #planArrival(): void {
     const { network, scheduler } = this.#context
-    const arrivalUs = Math.max(this.#lastArrivalUs, scheduler.nowUs + network.drawLatencyUs(this.host, this.peerHost))
-    this.#lastArrivalUs = arrivalUs
+    const latencyUs = network.drawLatencyUs(this.host, this.peerHost)
     // Nobody owns the event: that the peer's process is dead or paused doesn't stop the data on its way.
-    scheduler.schedule(arrivalUs - scheduler.nowUs, undefined, () => {
-      if (this.#stalled.length > 0 || network.isCut(this.host, this.peerHost)) this.#stalled.push(segment)
-      else this.#peer.#arrive(segment)
+    scheduler.schedule(latencyUs, undefined, () => {
+      if (network.isCut(this.host, this.peerHost)) {
+        this.#stalledCount++
+        network.addStalled(this)
+      } else {
+        this.#peer.#arrive(this.#onTheWay.shift()!)
+      }
     })
   }
 

@@ -12,9 +12,7 @@ test('findPeer names what is missing and the command that brings it', () => {
 
 describeWithPeer('kcat', 'kcat', (kcat) => {
   test('starts and has the codecs that the tests need', () => {
-    const run = spawnSync(kcat.command, [...kcat.args, '-X', 'builtin.features='], { encoding: 'utf8' })
     const version = spawnSync(kcat.command, [...kcat.args, '-V'], { encoding: 'utf8' })
-    expect(run.error).toBeUndefined()
     for (const codec of ['gzip', 'snappy', 'lz4', 'zstd']) expect(version.stdout).toContain(codec)
   })
 })

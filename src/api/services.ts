@@ -1,0 +1,34 @@
+import type { BrokerId } from '../base/index.ts'
+import type { ParsedConfig } from '../config/index.ts'
+import type { Coordination } from '../coordination/index.ts'
+import type { Platform } from '../platform/index.ts'
+import type { ReplicaService } from '../replication/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+import { ProducerIds } from './producer-ids.ts'
+import { TopicCreator } from './topic-creator.ts'
+
+/** What the node gives to the APIs. */
+export interface ApiServicesOptions {
+  readonly brokerId: BrokerId
+  readonly clusterId: string
+  readonly config: ParsedConfig
+  readonly replicas: ReplicaService
+  readonly coordination: Coordination
+  readonly platform: Pick<Platform, 'clock' | 'timers'>
+  readonly log: Logger
+}
+
+/** What the APIs call. */
+export interface ApiServices extends ApiServicesOptions {
+  readonly topicCreator: TopicCreator
+  readonly producerIds: ProducerIds
+}
+
+export function createApiServices(options: ApiServicesOptions): ApiServices {
+  const { coordination, config } = options
+  return {
+    ...options,
+    topicCreator: new TopicCreator(coordination, config),
+    producerIds: new ProducerIds(coordination),
+  }
+}
