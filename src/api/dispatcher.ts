@@ -35,27 +35,27 @@ export class Dispatcher implements RequestHandler {
   }
 
   handle(frame: Buffer, connection: ConnectionFacts): Answer | Promise<Answer> {
+    if (frame.length < 8) return { close: `A request of ${frame.length} bytes has no header` }
     const reader = new Reader(frame)
-    let header: RequestHeader | undefined
-    try {
-      header = readRequestHeader(reader)
-      const served = this.#served.get(header.apiKey)
-      if (served === undefined) return refusal(header, 'This API is not served')
-      const { min, max } = served.versions
-      if (header.apiVersion < min || header.apiVersion > max) {
-        if (served.api.key === apis.ApiVersions.key) {
-          return {
-            chunks: encodeResponse(apis.ApiVersions.response, 0, header.correlationId, apiVersionsFallback(served)),
-          }
-        }
+    let header: RequestHeader = { ...headerStart(frame), clientId: null }
+    const served = this.#served.get(header.apiKey)
+    if (served === undefined) return refusal(header, 'This API is not served')
+    const { min, max } = served.versions
+    if (header.apiVersion < min || header.apiVersion > max) {
+      if (served.api.key !== apis.ApiVersions.key) {
         return refusal(header, `This version is not served, ${min} to ${max} are`)
       }
-      const request = decodeMessage(served.api.request, header.apiVersion, reader)
-      return this.#answer(served, header, request, connection)
+      return { chunks: encodeResponse(apis.ApiVersions.response, 0, header.correlationId, apiVersionsFallback(served)) }
+    }
+    let request: object
+    try {
+      header = readRequestHeader(reader)
+      request = decodeMessage(served.api.request, header.apiVersion, reader)
     } catch (error) {
       if (error instanceof MalformedRequestError) return refusal(header, messageOf(error))
       throw error
     }
+    return this.#answer(served, header, request, connection)
   }
 
   #answer(
@@ -104,8 +104,13 @@ function encode(served: ServedApi, header: RequestHeader, reply: Reply<MessageIn
   }
 }
 
-function refusal(header: RequestHeader | undefined, reason: string): CloseAnswer {
-  return { close: reason, details: header === undefined ? {} : detailsOf(header) }
+/** The part of a header that all versions of all APIs share. */
+function headerStart(frame: Buffer): Omit<RequestHeader, 'clientId'> {
+  return { apiKey: frame.readInt16BE(0), apiVersion: frame.readInt16BE(2), correlationId: frame.readInt32BE(4) }
+}
+
+function refusal(header: RequestHeader, reason: string): CloseAnswer {
+  return { close: reason, details: detailsOf(header) }
 }
 
 function detailsOf({ apiKey, apiVersion, clientId }: RequestHeader): Readonly<Record<string, unknown>> {

@@ -25,9 +25,8 @@ export { BrokerSessions } from './broker-sessions.ts'
 export { fenceBroker, handleHeartbeat, registerBroker, unregisterBroker } from './brokers.ts'
 export { clusterStart } from './cluster-start.ts'
 export { type CreateTopicsContext, createTopics } from './create-topics.ts'
-export { type ConfigRules, type ControllerSettings, type Decision, maxRecordsPerEntry } from './decision.ts'
+export type { ConfigRules, ControllerSettings, Decision } from './decision.ts'
 export { deleteTopics } from './delete-topics.ts'
-export { changeWithout, electLeader, isActive, type PartitionChange } from './election.ts'
 export {
   type ControllerAnswer,
   ControllerLoop,
@@ -36,7 +35,7 @@ export {
 } from './loop/controller-loop.ts'
 export type { AppendOutcome, RecordSink } from './loop/record-sink.ts'
 export { type Placement, placePartitions } from './placement.ts'
-export { allocateProducerIds, producerIdBlockSize } from './producer-ids.ts'
+export { allocateProducerIds } from './producer-ids.ts'
 export type {
   AlterConfigRequest,
   AlterConfigResult,

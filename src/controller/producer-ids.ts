@@ -5,7 +5,7 @@ import type { Decision } from './decision.ts'
 import type { BrokerRun, ProducerIdsResult } from './requests.ts'
 
 /** Ids that a broker takes at once: one entry of the metadata log for that many new producers. */
-export const producerIdBlockSize = 1000
+const producerIdBlockSize = 1000
 
 /** Gives the next block to a run of a broker; what a run doesn't use is never given again. */
 export function allocateProducerIds(image: MetadataImage, run: BrokerRun): Decision<ProducerIdsResult> {

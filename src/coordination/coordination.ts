@@ -38,8 +38,8 @@ export interface Coordination {
 
   readonly admin: Admin
   /**
-   * `count`, 1 or more, ids in a row, never handed out before in this cluster. They come from a block that this broker holds, so
-   * that most calls ask nobody.
+   * A block of `count`, 1 or more, ids in a row, never handed out before in this cluster. Costs an entry of the metadata log:
+   * the caller hands them out one by one.
    */
   allocateProducerIds(): Promise<{ readonly firstProducerId: ProducerId; readonly count: number }>
 }

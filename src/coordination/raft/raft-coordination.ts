@@ -16,7 +16,6 @@ import type { Admin, Coordination, CoordinationState, MetadataListener } from '.
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
 import { BrokerLifecycle } from '../lifecycle/broker-lifecycle.ts'
-import { ProducerIdCache } from '../producer-id-cache.ts'
 import { ActiveController } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
@@ -71,7 +70,6 @@ class RaftCoordination implements Coordination {
   readonly #channel: ControllerChannel
   readonly #snapshots: SnapshotSchedule
   readonly #gate: Gate
-  readonly #producerIds: ProducerIdCache
   readonly #listeners: MetadataListener[] = []
   readonly #faultListeners: ((error: Error) => void)[] = []
   #lifecycle: BrokerLifecycle | undefined
@@ -103,7 +101,6 @@ class RaftCoordination implements Coordination {
     })
     this.#channel = this.#controller
     this.#gate = new Gate(platform)
-    this.#producerIds = new ProducerIdCache(() => this.#fetchProducerIds())
     this.#snapshots = new SnapshotSchedule({
       limits: {
         maxBytes: options.maxBytesBetweenSnapshots,
@@ -176,7 +173,11 @@ class RaftCoordination implements Coordination {
   }
 
   async allocateProducerIds(): Promise<{ readonly firstProducerId: ProducerId; readonly count: number }> {
-    return { firstProducerId: await this.#producerIds.take(), count: 1 }
+    if (this.#lifecycle === undefined) throw new CoordinationError('not-registered', 'This broker is not started')
+    const deadlineMs = this.#options.platform.clock.monotonic() + producerIdsTimeoutMs
+    const result = await this.#ask('allocateProducerIds', this.#lifecycle.run, deadlineMs)
+    if (result.ok) return result
+    throw new CoordinationError('not-registered', 'The controller does not know this run of the broker')
   }
 
   // ---- what the quorum says ----
@@ -299,14 +300,6 @@ class RaftCoordination implements Coordination {
         throw new CoordinationError('outcome-unknown', `The controller changed before ${kind} was stored`)
       }
     }
-  }
-
-  async #fetchProducerIds(): Promise<{ readonly firstProducerId: ProducerId; readonly count: number }> {
-    if (this.#lifecycle === undefined) throw new CoordinationError('not-registered', 'This broker is not started')
-    const deadlineMs = this.#options.platform.clock.monotonic() + producerIdsTimeoutMs
-    const result = await this.#ask('allocateProducerIds', this.#lifecycle.run, deadlineMs)
-    if (result.ok) return result
-    throw new CoordinationError('not-registered', 'The controller does not know this run of the broker')
   }
 
   /** The node goes in any case: what could not be handed over moves when it is fenced, or registers again. */

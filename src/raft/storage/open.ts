@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import type { Files, Timers } from '../../platform/index.ts'
 import type { Membership } from '../core/types.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -10,12 +11,13 @@ export interface OpenOptions {
   readonly bootstrap: Membership | undefined
 }
 
-/** On disk: Level in `<directory>/log`, the independent witness in `<directory>/quorum-state`. Makes the folder when it is missing. */
+/** On disk: Level in `<directory>/log`, the independent witness in `<directory>/quorum-state`. Makes the folder (not its parent) when it is missing. */
 export async function openDurableStorage(
   options: OpenOptions & { readonly files: Files; readonly directory: string },
 ): Promise<RaftStorage> {
   const { files, directory, timers, bootstrap } = options
   await files.makeDirectory(directory)
+  await files.syncDirectory(dirname(directory))
   const { openLevelStore } = await import('./level-store.ts')
   const store = await openLevelStore(`${directory}/log`)
   await files.syncDirectory(directory)

@@ -1,4 +1,5 @@
-import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
+import fc from 'fast-check'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
 import { uuidFromBytes } from '../../../src/base/index.ts'
 import {
   emptyImage,
@@ -98,4 +99,101 @@ export function describeDelta(delta: MetadataDelta) {
       brokers: [...delta.changedConfigs.brokers].sort(),
     },
   }
+}
+
+/** Raw material of a random record. */
+export interface Draw {
+  readonly kind: number
+  readonly a: number
+  readonly b: number
+  readonly flag: boolean
+}
+
+/** The record that `draw` stands for in `image`: always one that may follow there. */
+export function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRecord {
+  const brokers = [...image.cluster.brokers()]
+  const topics = [...image.topics.all()].sort((x, y) => (x.topicId < y.topicId ? -1 : 1))
+  const topic = topics[a % Math.max(topics.length, 1)]
+  const broker = brokers[a % Math.max(brokers.length, 1)]
+  const replicas = brokerIds(b % 5, (b + 1) % 5, (b + 2) % 5).slice(0, 1 + (a % 3))
+  switch (kind % 11) {
+    case 0:
+      return { type: 'FeatureLevel', name: `feature-${a % 3}`, level: b % 3 }
+    case 1:
+      return image.clusterId === '' ? { type: 'ClusterId', clusterId: `cluster-${a}` } : { type: 'NoOp' }
+    case 2: {
+      const before = image.cluster.broker(brokerId(a % 5))
+      const epoch = before === undefined ? image.index + 1 : before.brokerEpoch + (flag ? 0 : 1)
+      return registration(a % 5, { epoch, fenced: b % 2 === 0, rack: `r${b % 3}` })
+    }
+    case 3:
+      return broker === undefined ? { type: 'NoOp' } : { type: 'UnregisterBroker', ...run(broker) }
+    case 4:
+      if (broker === undefined) return { type: 'NoOp' }
+      return {
+        type: 'BrokerRegistrationChange',
+        ...run(broker),
+        ...(flag ? { fenced: b % 2 === 0 } : { inControlledShutdown: b % 2 === 0 }),
+      }
+    case 5: {
+      const name = ['a.b', 'a_b', 'plain', 'x.y_z', 'x_y.z', 'x_y_z', 'other'][a % 7] as string
+      const exists = image.topics.byName(name) !== undefined
+      return exists ? { type: 'NoOp' } : { type: 'Topic', name, topicId: uuid(image.index + 1) }
+    }
+    case 6:
+      if (topic === undefined) return { type: 'NoOp' }
+      return {
+        type: 'Partition',
+        topicId: topic.topicId,
+        partition: topic.partitions.length,
+        replicas,
+        isr: replicas,
+        leader: replicas[0] as BrokerId,
+        leaderEpoch: (b % 4) as LeaderEpoch,
+        partitionEpoch: (b % 6) as PartitionEpoch,
+      }
+    case 7:
+      if (topic === undefined || topic.partitions.length === 0) return { type: 'NoOp' }
+      return {
+        type: 'PartitionChange',
+        topicId: topic.topicId,
+        partition: b % topic.partitions.length,
+        ...(flag ? { replicas, isr: replicas } : {}),
+        ...(b % 2 === 0 ? { leader: brokerId((a % 6) - 1) } : {}),
+      }
+    case 8:
+      return topic === undefined ? { type: 'NoOp' } : { type: 'RemoveTopic', topicId: topic.topicId }
+    case 9: {
+      const resourceName = flag ? topic?.name : ['', '1', '2'][a % 3]
+      if (resourceName === undefined) return { type: 'NoOp' }
+      const value = b % 3 === 0 ? null : `v${b}`
+      return { type: 'Config', resourceType: flag ? 'topic' : 'broker', resourceName, key: `k${b % 4}`, value }
+    }
+    default:
+      return {
+        type: 'ProducerIds',
+        brokerId: brokerId(1),
+        brokerEpoch: brokerEpoch(1),
+        nextProducerId: (image.nextProducerId + b) as ProducerId,
+      }
+  }
+}
+
+function run({ brokerId, brokerEpoch }: { brokerId: BrokerId; brokerEpoch: BrokerEpoch }) {
+  return { brokerId, brokerEpoch }
+}
+
+export const draws = fc.array(fc.record({ kind: fc.nat(10), a: fc.nat(50), b: fc.nat(50), flag: fc.boolean() }), {
+  maxLength: 120,
+})
+
+/** The records of `list`, and the images after each. */
+export function replayDraws(list: readonly Draw[]): { records: MetadataRecord[]; images: MetadataImage[] } {
+  const images: MetadataImage[] = [emptyImage]
+  const records = list.map((draw) => {
+    const record = recordFor(images.at(-1) as MetadataImage, draw)
+    images.push(step(images.at(-1) as MetadataImage, [record]).image)
+    return record
+  })
+  return { records, images }
 }

@@ -332,7 +332,7 @@ describe('what is no Kafka request', () => {
       const { network, warnings } = await serve(echo)
       const socket = network.accept()
       socket.clientSends(Buffer.from(text))
-      expect(socket.written.toString()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\n\r\n.*Kafka protocol.*\n$/)
+      expect(socket.written.toString()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\r\n\r\n.*Kafka protocol.*\n$/)
       expect(socket.hasEnded).toBe(true)
       expect(warnings()).toMatchObject([{ fields: { reason: 'HTTP on a Kafka listener' } }])
     },
@@ -347,7 +347,7 @@ describe('what is no Kafka request', () => {
     expect(texts(socket)).toEqual(['good'])
     expect(socket.hasEnded).toBe(true)
     expect(warnings()).toHaveLength(1)
-    expect(warnings()[0]!.fields['reason']).toContain(String(length))
+    expect(warnings()[0]!.fields.reason).toContain(String(length))
   })
 
   test('random bytes close their connection at most, and leave nothing behind', async () => {

@@ -41,14 +41,14 @@ export class MemorySocket implements Socket {
   readonly localAddress = '127.0.0.1'
   readonly localPort = 9092
   #handlers: SocketHandlers | undefined
-  isPaused = false
-  isClosed = false
+  isPaused: boolean = false
+  isClosed: boolean = false
   /** The broker ended its side. */
-  hasEnded = false
+  hasEnded: boolean = false
   /** One element for each write. */
   readonly writes: Buffer[] = []
   /** When true, writes stay queued until `drain`. */
-  holdsWrites = false
+  holdsWrites: boolean = false
   #held: { bytes: number; onWritten: (() => void) | undefined }[] = []
   readonly #unread: Buffer[] = []
 
