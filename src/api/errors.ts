@@ -49,6 +49,7 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'unknown-topic': ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
   'unknown-topic-id': ErrorCode.UNKNOWN_TOPIC_ID,
   'topic-deletion-disabled': ErrorCode.TOPIC_DELETION_DISABLED,
+  'policy-violation': ErrorCode.POLICY_VIOLATION,
   'not-coordinator': ErrorCode.NOT_COORDINATOR,
   'coordinator-load-in-progress': ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
   'coordinator-not-available': ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -1,20 +1,14 @@
-import type { LeaderEpoch, Offset, TopicPartition } from '../base/index.ts'
-import type { PartitionStore, StoreAppendResult, StoreFailure } from '../coordinator-runtime/index.ts'
+import { assert, type LeaderEpoch, type Offset, type TopicPartition } from '../base/index.ts'
+import type { PartitionStore, StoreAppendResult, StoreBounds, StoreFailure } from '../coordinator-runtime/index.ts'
 import type { AppendRefusal } from '../log/index.ts'
-import type { Platform } from '../platform/index.ts'
 import type { Partition, ReplicaManager } from '../replication/index.ts'
-
-/** How long a coordinator's write may take until it is committed, as Kafka's `offsets.commit.timeout.ms`. */
-const commitTimeoutMs = 5000
 
 /** The coordinators' view of the partitions that this broker leads. */
 export class LedPartitionStore implements PartitionStore {
-  readonly #platform: Pick<Platform, 'clock'>
   readonly #replicas: ReplicaManager
   readonly #maxBatchBytes: (topic: string) => number
 
-  constructor(platform: Pick<Platform, 'clock'>, replicas: ReplicaManager, maxBatchBytes: (topic: string) => number) {
-    this.#platform = platform
+  constructor(replicas: ReplicaManager, maxBatchBytes: (topic: string) => number) {
     this.#replicas = replicas
     this.#maxBatchBytes = maxBatchBytes
   }
@@ -33,17 +27,10 @@ export class LedPartitionStore implements PartitionStore {
   }
 
   async #committed(partition: Partition, endOffset: Offset): Promise<'committed' | StoreFailure> {
-    const outcome = await partition.waitCommitted(endOffset, this.#platform.clock.monotonic() + commitTimeoutMs)
-    switch (outcome) {
-      case 'reached':
-        return 'committed'
-      case 'not-leader-or-follower':
-        return 'not-leader'
-      case 'request-timed-out':
-        return 'timed-out'
-      default:
-        return outcome
-    }
+    const outcome = await partition.waitCommitted(endOffset, Number.POSITIVE_INFINITY)
+    if (outcome === 'reached') return 'committed'
+    assert(outcome !== 'request-timed-out', 'what waits without a deadline never times out')
+    return outcome === 'not-leader-or-follower' ? 'not-leader' : outcome
   }
 
   async read(
@@ -64,9 +51,11 @@ export class LedPartitionStore implements PartitionStore {
     return copies
   }
 
-  bounds(target: TopicPartition, leaderEpoch: LeaderEpoch): { startOffset: Offset; endOffset: Offset } | undefined {
+  bounds(target: TopicPartition, leaderEpoch: LeaderEpoch): StoreBounds | undefined {
     const partition = this.#replicas.led(target.topic, target.partition, leaderEpoch)
-    return partition && { startOffset: partition.log.logStartOffset, endOffset: partition.highWatermark }
+    if (partition === undefined) return undefined
+    const { highWatermark, log } = partition
+    return { startOffset: log.logStartOffset, highWatermark, logEndOffset: log.logEndOffset }
   }
 
   maxBatchBytes(target: TopicPartition): number {

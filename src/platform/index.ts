@@ -7,6 +7,7 @@
  *   ports.ts      the contract: read it first; every comment there binds both implementations
  *   errors.ts     what they throw
  *   real/         Node: `createRealPlatform`
+ *   memory/       files that live as long as the process: `createMemoryFiles`
  *   simulated/    virtual time, network and disk from a seed: a face of its own, so that a node does not load it
  *
  * Everything runs on the event loop of the caller, apart from the asynchronous calls of `Files` (libuv's thread pool) and
@@ -20,6 +21,7 @@
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
 export { DirectoryLockedError, FileError, NetworkError, OffloadError } from './errors.ts'
+export { createMemoryFiles } from './memory/memory-files.ts'
 export type {
   Clock,
   DirectoryEntry,

@@ -239,7 +239,7 @@ export class Partition implements LogListener {
     return result
   }
 
-  /** Resolves when the high watermark reaches `endOffset` (exclusive) in the leader epoch of now, or with why it didn't. */
+  /** Resolves when the high watermark reaches `endOffset` (exclusive) in the leader epoch of now, or with why it didn't. No deadline: infinity. */
   waitCommitted(endOffset: Offset, deadlineMs: number): WaitOutcome | Promise<WaitOutcome> {
     if (endOffset <= this.#highWatermark) return 'reached'
     return this.#wait(this.#commitWaiters, endOffset, deadlineMs)
@@ -261,7 +261,7 @@ export class Partition implements LogListener {
 
   /** One timer for all that waits here, set when the first begins to wait and kept while any does. */
   #scheduleExpiry(deadlineMs: number): void {
-    if (this.#expiry !== undefined) return
+    if (this.#expiry !== undefined || deadlineMs === Number.POSITIVE_INFINITY) return
     const { clock, timers } = this.#platform
     this.#expiry = timers.set(Math.max(1, deadlineMs - clock.monotonic()), () => {
       this.#expiry = undefined

@@ -74,7 +74,7 @@ export class RealFiles implements Files {
   }
 
   async makeDirectory(path: string): Promise<void> {
-    await call('make folder', path, (done) => fs.mkdir(checked(path), { recursive: true }, done))
+    await call<string | undefined>('make folder', path, (done) => fs.mkdir(checked(path), { recursive: true }, done))
   }
 
   rename(from: string, to: string): Promise<void> {
@@ -114,7 +114,7 @@ export class RealFiles implements Files {
 
   makeTemporaryDirectory(prefix: string): Promise<string> {
     const start = join(tmpdir(), prefix)
-    return call('make folder', start, (done) => fs.mkdtemp(start, done))
+    return call<string>('make folder', start, (done) => fs.mkdtemp(start, done))
   }
 }
 
@@ -241,8 +241,9 @@ function failure(operation: string, path: string, error: unknown): FileError {
   return error instanceof FileError ? error : new FileError(operation, path, systemCodeOf(error), { cause: error })
 }
 
+/** True also when a part of the path is a file. */
 function isMissing(error: unknown): boolean {
-  return error instanceof FileError && error.systemCode === 'ENOENT'
+  return error instanceof FileError && (error.systemCode === 'ENOENT' || error.systemCode === 'ENOTDIR')
 }
 
 function checked(path: string): string {

@@ -99,6 +99,7 @@ export class FakeCoordination implements Coordination {
     return {
       index: 7,
       term: 1,
+      clusterId: 'test-cluster',
       cluster: {
         size: brokers.length,
         broker: (id) => brokers.find((each) => each.brokerId === id),
@@ -109,6 +110,9 @@ export class FakeCoordination implements Coordination {
         byName: (name) => topics.get(name),
         byId: (id) => [...topics.values()].find((each) => each.topicId === id),
         all: () => topics.values(),
+        onBroker: () => topics.values(),
+        ledBy: () => [],
+        collidingWith: () => undefined,
       },
       configs: { of: (type, name) => (type === 'topic' ? topicConfigs.get(name) : undefined) ?? new Map() },
       features,
