@@ -95,7 +95,6 @@ export const decompressionTask: OffloadTask<DecompressionInput, DecompressionRes
   run: runDecompression,
 }
 
-/** What the worker calls, found by its name in the task. @public */
 function runDecompression(input: DecompressionInput): DecompressionResult {
   const bytes = Buffer.from(input.bytes.buffer, input.bytes.byteOffset, input.bytes.byteLength)
   try {
