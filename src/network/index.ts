@@ -8,6 +8,7 @@
  *   frame-pool.ts        memory that frames are collected in
  *   foreign-protocol.ts  names TLS and HTTP that were sent to a Kafka port
  *   memory-budget.ts     bytes held over all connections
+ *   probe.ts             metrics
  *   kafka-client.ts      `KafkaClient`: an outbound connection
  *
  * A frame is an int32 length and that many bytes. Everything runs on the event loop.

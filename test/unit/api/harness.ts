@@ -37,7 +37,7 @@ import type {
   ListOffsetRequest,
   ReplicaService,
 } from '../../../src/replication/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
 export const brokerId = 1 as BrokerId
@@ -268,6 +268,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
   const replicas = new FakeReplicas()
   const groups = new FakeGroups()
   const time = new ManualTime()
+  const metrics = new Metrics()
   const config = parseConfig({ overrides: options.overrides })
   const services = createApiServices({
     brokerId,
@@ -278,6 +279,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     groups,
     platform: time,
     log: silentLogger,
+    metrics,
   })
   const dispatcher = new Dispatcher(services, servedApis)
 
@@ -324,5 +326,5 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     return response as MessageType<Response>
   }
 
-  return { coordination, replicas, groups, time, services, dispatcher, handle, send, ask }
+  return { coordination, replicas, groups, time, metrics, services, dispatcher, handle, send, ask }
 }
