@@ -40,7 +40,7 @@ import type {
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
-export const brokerId = 1 as BrokerId
+const brokerId = 1 as BrokerId
 
 export function brokerImage(id: number, changes: Partial<BrokerImage> = {}): BrokerImage {
   return {
@@ -75,7 +75,7 @@ export function partitionImage(partition: number, changes: Partial<PartitionImag
 }
 
 /** One broker's view of a cluster, changed in place. Topics that are created get one partition here and their leader. */
-export class FakeCoordination implements Coordination {
+class FakeCoordination implements Coordination {
   readonly brokers: BrokerImage[] = [brokerImage(1)]
   readonly topics = new Map<string, TopicImage>()
   readonly topicConfigs = new Map<string, Map<string, string>>()
@@ -167,7 +167,7 @@ export class FakeCoordination implements Coordination {
 }
 
 /** Records what it was asked and gives what the test set. */
-export class FakeReplicas implements ReplicaService {
+class FakeReplicas implements ReplicaService {
   readonly appends: AppendRequest[] = []
   readonly fetches: FetchRequest[] = []
   readonly listings: ListOffsetRequest[] = []
@@ -219,7 +219,7 @@ type GroupMethod = keyof GroupService
 type GroupAnswers = { [Method in GroupMethod]: Awaited<ReturnType<GroupService[Method]>> }
 
 /** Records what it was asked and gives what the test set; refuses like a broker that coordinates nothing. */
-export class FakeGroups implements GroupService {
+class FakeGroups implements GroupService {
   readonly asked: { readonly method: GroupMethod; readonly request: unknown }[] = []
   readonly answers: Partial<GroupAnswers> = {}
 
