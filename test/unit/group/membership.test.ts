@@ -703,6 +703,21 @@ describe('A coordinator that takes over', () => {
     expect(bench.state()).toBe('Empty')
   })
 
+  test('knows what a member said last, not what it said first', () => {
+    const bench = new Bench()
+    const both = { protocols: [protocol('range', 'old'), protocol('sticky', '')] }
+    const { ids } = bench.stable(1, both)
+    const changed = { protocols: [protocol('sticky', ''), protocol('range', 'new')], sessionTimeoutMs: 20_000 }
+    bench.join({ ...changed, memberId: ids[0]! })
+    bench.syncAll(ids, 2)
+    const before = bench.describe()
+    bench.reload()
+    expect(bench.describe()).toEqual(before)
+    expect(bench.join({ protocols: [protocol('range')] }).answer).toEqual(refused('inconsistent-group-protocol'))
+    bench.advance(19_999)
+    expect(bench.heartbeat(ids[0]!, 2)).toEqual({ ok: true })
+  })
+
   test('fences and finds static members as before', () => {
     const bench = new Bench()
     const { generation } = bench.stable(1, { groupInstanceId: 'i' })
