@@ -361,16 +361,23 @@ export class RaftNode {
 
   // ---- time ----
 
+  get #nextTickMs(): number {
+    return this.#ticksOrigin + (this.#ticksCounted + 1) * this.#tickMs
+  }
+
   /** Ticks fall on multiples of `tickMs` from the start, so that delays don't add up and nodes don't fall into step. */
   #scheduleTick(): void {
-    const dueMs = this.#ticksOrigin + (this.#ticksCounted + 1) * this.#tickMs
-    this.#tickTimer = this.#timers.set(Math.max(0, dueMs - this.#clock.monotonic()), () => this.#onTickTimer())
+    const delayMs = Math.ceil(this.#nextTickMs - this.#clock.monotonic())
+    this.#tickTimer = this.#timers.set(Math.max(0, delayMs), () => this.#onTickTimer())
   }
 
   #onTickTimer(): void {
     if (this.#lifecycle !== 'running') return
-    const passed = Math.floor((this.#clock.monotonic() - this.#ticksOrigin) / this.#tickMs) - this.#ticksCounted
-    this.#ticksCounted += Math.max(0, passed)
+    const nowMs = this.#clock.monotonic()
+    let passed = Math.floor((nowMs - this.#ticksOrigin) / this.#tickMs) - this.#ticksCounted
+    // Rounding may say "not yet" at the very moment; a timer set again for now would never let time move on.
+    if (passed < 1) passed = nowMs >= this.#nextTickMs ? 1 : 0
+    this.#ticksCounted += passed
     this.#scheduleTick()
     if (passed === 1) this.#noteTick()
     // The event loop stood still: time for which nobody could be heard doesn't count, and what came in is read first.
