@@ -28,7 +28,7 @@ export interface RaftNodeOptions {
   /** Length of a tick; 50 unless given. */
   readonly tickMs?: number
   readonly config?: Partial<RaftConfig>
-  /** Entries kept below a snapshot for followers that are a little behind; 10,000 unless given. */
+  /** Entries kept below a snapshot for followers that are a little behind; unless given 10,000, or 0 for the only voter. */
   readonly keptEntries?: number
 }
 
@@ -118,14 +118,13 @@ export class RaftNode {
   #ticksCounted = 0
 
   constructor(options: RaftNodeOptions) {
-    const { id, storage, transport, platform, tickMs = 50, keptEntries = 10_000 } = options
+    const { id, storage, transport, platform, tickMs = 50 } = options
     this.#storage = storage
     this.#transport = transport
     this.#clock = platform.clock
     this.#timers = platform.timers
     this.#logger = options.logger
     this.#tickMs = tickMs
-    this.#keptEntries = keptEntries
     const { log, hardState } = storage
     this.#core = new RaftCore({
       id,
@@ -135,6 +134,8 @@ export class RaftNode {
       random: platform.random,
     })
     this.#appliedIndex = log.snapshot.index
+    this.#keptEntries = options.keptEntries ?? (this.#isOnlyVoter ? 0 : 10_000)
+    storage.onFailure((error) => this.#fault(error))
     assert(transport !== undefined || this.#isOnlyVoter, 'a node with peers has a transport')
   }
 

@@ -189,6 +189,16 @@ describe('a node that is the only voter', () => {
     await quorum.stopAll()
   })
 
+  test('stops for good when the quorum-state file cannot be written, which no proposal waits for', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    quorum.host(1).disk.failNext({ operation: 'rename', code: 'EIO' })
+    expect(await quorum.propose(alone, 'a')).toMatchObject({ ok: true })
+    await quorum.simulation.runFor(1000)
+    expect(alone.faults).toHaveLength(1)
+    await quorum.stopAll()
+  })
+
   test('stops for good when a listener throws (D5)', async () => {
     const quorum = new Quorum(1)
     const alone = await quorum.start(1)
