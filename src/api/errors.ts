@@ -1,11 +1,20 @@
 import type { RookeryError } from '../base/index.ts'
 import type { CreateTopicRefusal, DeleteTopicResult } from '../coordination/index.ts'
+import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
 import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'
 
 type ReasonOf<Outcome> = Outcome extends { readonly ok: false; readonly reason: infer Reason } ? Reason : never
 /** Why a service did not do what was asked. */
-export type Refusal = ReasonOf<AppendOutcome> | ReplicaRefusal | CreateTopicRefusal | ReasonOf<DeleteTopicResult>
+export type Refusal =
+  | ReasonOf<AppendOutcome>
+  | ReplicaRefusal
+  | CreateTopicRefusal
+  | ReasonOf<DeleteTopicResult>
+  | CoordinatorRefusal
+  | JoinRefusal
+  | ReasonOf<OffsetCommitResponse>
+  | 'offset-metadata-too-large'
 
 /** The one place that turns an outcome into an error code. Where a code depends on the version of the API, its file says so. */
 const codes: Readonly<Record<Refusal, ErrorCode>> = {
@@ -41,6 +50,22 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'unknown-topic-id': ErrorCode.UNKNOWN_TOPIC_ID,
   'topic-deletion-disabled': ErrorCode.TOPIC_DELETION_DISABLED,
   'policy-violation': ErrorCode.POLICY_VIOLATION,
+  'not-coordinator': ErrorCode.NOT_COORDINATOR,
+  'coordinator-load-in-progress': ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+  'coordinator-not-available': ErrorCode.COORDINATOR_NOT_AVAILABLE,
+  'unknown-member-id': ErrorCode.UNKNOWN_MEMBER_ID,
+  'illegal-generation': ErrorCode.ILLEGAL_GENERATION,
+  'rebalance-in-progress': ErrorCode.REBALANCE_IN_PROGRESS,
+  'inconsistent-group-protocol': ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+  'fenced-instance-id': ErrorCode.FENCED_INSTANCE_ID,
+  'invalid-group-id': ErrorCode.INVALID_GROUP_ID,
+  'invalid-session-timeout': ErrorCode.INVALID_SESSION_TIMEOUT,
+  'member-id-required': ErrorCode.MEMBER_ID_REQUIRED,
+  'group-max-size-reached': ErrorCode.GROUP_MAX_SIZE_REACHED,
+  'group-id-not-found': ErrorCode.GROUP_ID_NOT_FOUND,
+  'invalid-commit-offset-size': ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+  'offset-metadata-too-large': ErrorCode.OFFSET_METADATA_TOO_LARGE,
+  'unknown-server-error': ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
 export function errorCodeOf(refusal: Refusal): ErrorCode {

@@ -20,4 +20,4 @@
 
 export { Dispatcher } from './dispatcher.ts'
 export { servedApis } from './registry.ts'
-export { type ApiServices, type ApiServicesOptions, createApiServices } from './services.ts'
+export { type ApiServices, type ApiServicesOptions, createApiServices, type GroupService } from './services.ts'

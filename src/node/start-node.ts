@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Dispatcher, createApiServices, servedApis } from '../api/index.ts'
+import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
 import { type BrokerId, deferred, messageOf } from '../base/index.ts'
 import { type ParsedConfig, resolveTopicConfig, validateTopicOverrides } from '../config/index.ts'
 import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
@@ -86,6 +86,13 @@ class Node implements RunningNode {
     })
     const groups = this.#createGroups(coordination, replicas)
     coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
+    logs.setListener({
+      onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
+      onDirectoryOnline: (path) => {
+        logger.info({ path }, 'log directory online')
+        replicas.reopenFailed(coordination.image)
+      },
+    })
     const services = createApiServices({
       brokerId: this.brokerId,
       clusterId: this.#clusterId,

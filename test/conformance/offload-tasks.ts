@@ -1,3 +1,4 @@
+import { threadId } from 'node:worker_threads'
 import type { OffloadTask } from '../../src/platform/index.ts'
 
 export const sumTask: OffloadTask<{ readonly bytes: Uint8Array }, { readonly sum: number; readonly same: Uint8Array }> =
@@ -25,4 +26,10 @@ export const unclonableTask: OffloadTask<number, unknown> = {
   module: import.meta.url,
   name: 'unclonableTask',
   run: () => () => 1,
+}
+
+export const workerIdTask: OffloadTask<number, number> = {
+  module: import.meta.url,
+  name: 'workerIdTask',
+  run: () => threadId,
 }

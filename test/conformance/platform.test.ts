@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  createMemoryFiles,
   createRealPlatform,
   DirectoryLockedError,
   FileError,
@@ -24,6 +25,12 @@ const withinReal: Within = async (body) => {
   } finally {
     await platform.files.removeTree(folder)
   }
+}
+
+/** Real but for the files. */
+const withinMemory: Within = async (body) => {
+  const files = createMemoryFiles()
+  await body({ ...createRealPlatform(), files }, await files.makeTemporaryDirectory('rookery-conformance-'))
 }
 
 const withinSimulated: Within = async (body) => {
@@ -108,167 +115,6 @@ describe.each([
         expect(random.bytes(0).length).toBe(0)
         expect(random.bytes(10_000).length).toBe(10_000)
         expect(random.bytes(16).equals(random.bytes(16))).toBe(false)
-      }))
-  })
-
-  describe('files', () => {
-    test('writes go to their positions, and reads are short only at the end', () =>
-      within(async ({ files }, folder) => {
-        const file = await files.open(`${folder}/a`, 'create')
-        file.writeSync([Buffer.from('hello '), Buffer.alloc(0), Buffer.from('world')], 0)
-        await file.write([Buffer.from('HE'), Buffer.from('L')], 0)
-        file.writeSync([], 3)
-        await file.write([Buffer.alloc(0)], 100)
-        expect(file.sizeSync()).toBe(11)
-        const target = Buffer.alloc(6, '.')
-        expect(file.readSync(target, 6)).toBe(5)
-        expect(String(target)).toBe('world.')
-        expect(await file.read(target, 0)).toBe(6)
-        expect(String(target)).toBe('HELlo ')
-        expect(file.readSync(target, 11)).toBe(0)
-        expect(await file.read(target, 50)).toBe(0)
-        await file.close()
-      }))
-
-    test('a write past the end leaves zeros, and truncation cuts or extends with zeros', () =>
-      within(async ({ files }, folder) => {
-        const file = files.openSync(`${folder}/a`, 'create')
-        file.writeSync([Buffer.from('x')], 200_000)
-        expect(file.sizeSync()).toBe(200_001)
-        const target = Buffer.alloc(200_001, '.')
-        expect(file.readSync(target, 0)).toBe(200_001)
-        expect(target.subarray(0, 200_000).every((byte) => byte === 0)).toBe(true)
-        file.writeSync([Buffer.from('abcdef')], 0)
-        await file.truncate(3)
-        file.truncateSync(5)
-        expect(await files.readFile(`${folder}/a`, 100)).toEqual(Buffer.from('abc\0\0'))
-        await file.close()
-      }))
-
-    test('large and many-chunked writes arrive whole', () =>
-      within(async ({ files, random }, folder) => {
-        const file = await files.open(`${folder}/a`, 'create')
-        const chunks = Array.from({ length: 3000 }, (_, i) => random.bytes(i % 7 === 0 ? 900 : 13))
-        chunks.push(random.bytes(1_000_000))
-        file.writeSync(chunks, 5)
-        const expected = Buffer.concat([Buffer.alloc(5), ...chunks])
-        expect((await files.readFile(`${folder}/a`, 1e7))?.equals(expected)).toBe(true)
-        await file.truncate(0)
-        await file.write(chunks, 5)
-        await file.sync()
-        expect((await files.readFile(`${folder}/a`, 1e7))?.equals(expected)).toBe(true)
-        await file.close()
-      }))
-
-    test('modes: only create makes a file, read does not write', () =>
-      within(async ({ files }, folder) => {
-        const path = `${folder}/a`
-        for (const mode of ['read', 'write'] as const) {
-          await expectFileError(files.open(path, mode), 'open', path, 'ENOENT')
-          expect(() => files.openSync(path, mode)).toThrow(FileError)
-        }
-        const made = await files.open(path, 'create')
-        made.writeSync([Buffer.from('kept')], 0)
-        await made.close()
-        const again = await files.open(path, 'create')
-        expect(again.sizeSync()).toBe(4)
-        await again.close()
-        const reader = await files.open(path, 'read')
-        await expectFileError(reader.write([Buffer.from('x')], 0), 'write', path, 'EBADF')
-        expect(() => reader.writeSync([Buffer.from('x')], 0)).toThrow(FileError)
-        await reader.close()
-        await expectFileError(files.open(folder, 'write'), 'open', folder, 'EISDIR')
-        await expectFileError(files.open(`${path}/below`, 'create'), 'open', `${path}/below`, 'ENOTDIR')
-      }))
-
-    test('what is missing is undefined where the port says so', () =>
-      within(async ({ files }, folder) => {
-        const path = `${folder}/missing`
-        expect(await files.readFile(path, 10)).toBeUndefined()
-        expect(await files.list(path)).toBeUndefined()
-        expect(await files.stat(path)).toBeUndefined()
-        await files.remove(path)
-        await files.remove(`${path}/deeper`)
-        await files.removeTree(path)
-        await expectFileError(files.rename(path, `${folder}/b`), 'rename', path, 'ENOENT')
-        await expectFileError(files.syncDirectory(path), 'sync', path, 'ENOENT')
-      }))
-
-    test('a file larger than allowed is not read', () =>
-      within(async ({ files }, folder) => {
-        await writeFile(files, `${folder}/a`, '12345')
-        expect(String(await files.readFile(`${folder}/a`, 5))).toBe('12345')
-        await expectFileError(files.readFile(`${folder}/a`, 4), 'read', `${folder}/a`, 'EFBIG')
-      }))
-
-    test('folders are made with their parents, listed by name, and removed with what is inside', () =>
-      within(async ({ files, clock }, folder) => {
-        await files.makeDirectory(`${folder}/x/y/z`)
-        await files.makeDirectory(`${folder}/x/y/z`)
-        for (const name of ['b', 'B', 'a10', 'a9']) await writeFile(files, `${folder}/x/y/${name}`, name)
-        expect(await files.list(`${folder}/x/y`)).toEqual([
-          { name: 'B', kind: 'file' },
-          { name: 'a10', kind: 'file' },
-          { name: 'a9', kind: 'file' },
-          { name: 'b', kind: 'file' },
-          { name: 'z', kind: 'directory' },
-        ])
-        expect(await files.stat(`${folder}/x/y/a10`)).toMatchObject({ sizeBytes: 3, kind: 'file' })
-        expect(Math.abs((await files.stat(`${folder}/x/y/a10`))!.modifiedMs - clock.now())).toBeLessThan(60_000)
-        expect(await files.stat(`${folder}/x`)).toMatchObject({ kind: 'directory' })
-        await files.syncDirectory(`${folder}/x/y`)
-        await files.removeTree(`${folder}/x`)
-        expect(await files.list(folder)).toEqual([])
-      }))
-
-    test('rename replaces a file, moves a folder, and an open file keeps its content', () =>
-      within(async ({ files }, folder) => {
-        await writeFile(files, `${folder}/old`, 'old')
-        await writeFile(files, `${folder}/new`, 'new')
-        const opened = await files.open(`${folder}/old`, 'read')
-        await files.rename(`${folder}/new`, `${folder}/old`)
-        expect(String(await files.readFile(`${folder}/old`, 10))).toBe('new')
-        const target = Buffer.alloc(3)
-        expect(await opened.read(target, 0)).toBe(3)
-        expect(String(target)).toBe('old')
-        await opened.close()
-        await files.makeDirectory(`${folder}/d`)
-        await writeFile(files, `${folder}/d/inside`, 'in')
-        await files.rename(`${folder}/d`, `${folder}/e`)
-        expect(String(await files.readFile(`${folder}/e/inside`, 10))).toBe('in')
-        expect((await files.list(folder))?.map((entry) => entry.name)).toEqual(['e', 'old'])
-      }))
-
-    test('a locked folder is refused to another node of this process until it is released, and no lock file stays', () =>
-      within(async ({ files }, folder) => {
-        const lock = await files.lockDirectory(folder)
-        const error = await files.lockDirectory(folder).then(
-          () => undefined,
-          (thrown: unknown) => thrown,
-        )
-        expect(error).toBeInstanceOf(DirectoryLockedError)
-        expect(error).toMatchObject({ path: folder, code: 'DIRECTORY_LOCKED' })
-        expect((error as DirectoryLockedError).holderPid).toBeGreaterThan(0)
-        expect((error as DirectoryLockedError).message).toContain('another node in this process')
-        await lock.release()
-        await lock.release()
-        expect(await files.list(folder)).toEqual([])
-        const again = await files.lockDirectory(folder)
-        await again.release()
-        await expectFileError(files.lockDirectory(`${folder}/missing`), 'lock', `${folder}/missing`, 'ENOENT')
-      }))
-
-    test('space and temporary folders', () =>
-      within(async ({ files }, folder) => {
-        const { freeBytes, totalBytes } = await files.space(folder)
-        expect(freeBytes).toBeGreaterThan(0)
-        expect(totalBytes).toBeGreaterThanOrEqual(freeBytes)
-        const [one, other] = [await files.makeTemporaryDirectory('rk-'), await files.makeTemporaryDirectory('rk-')]
-        expect(one).not.toBe(other)
-        expect(one).toMatch(/\/rk-[^/]+$/)
-        expect(await files.list(one)).toEqual([])
-        await files.removeTree(one)
-        await files.removeTree(other)
       }))
   })
 
@@ -457,6 +303,192 @@ describe.each([
         await expect(offload.run(failingTask, (() => 1) as unknown as string)).rejects.toThrow(OffloadError)
       }))
   })
+})
+
+describe.each([
+  { name: 'real', within: withinReal },
+  { name: 'memory', within: withinMemory },
+  { name: 'simulated', within: withinSimulated },
+])('files, $name', ({ within }) => {
+  test('writes go to their positions, and reads are short only at the end', () =>
+    within(async ({ files }, folder) => {
+      const file = await files.open(`${folder}/a`, 'create')
+      file.writeSync([Buffer.from('hello '), Buffer.alloc(0), Buffer.from('world')], 0)
+      await file.write([Buffer.from('HE'), Buffer.from('L')], 0)
+      file.writeSync([], 3)
+      await file.write([Buffer.alloc(0)], 100)
+      expect(file.sizeSync()).toBe(11)
+      const target = Buffer.alloc(6, '.')
+      expect(file.readSync(target, 6)).toBe(5)
+      expect(String(target)).toBe('world.')
+      expect(await file.read(target, 0)).toBe(6)
+      expect(String(target)).toBe('HELlo ')
+      expect(file.readSync(target, 11)).toBe(0)
+      expect(await file.read(target, 50)).toBe(0)
+      await file.close()
+    }))
+
+  test('a write past the end leaves zeros, and truncation cuts or extends with zeros', () =>
+    within(async ({ files }, folder) => {
+      const file = files.openSync(`${folder}/a`, 'create')
+      file.writeSync([Buffer.from('x')], 200_000)
+      expect(file.sizeSync()).toBe(200_001)
+      const target = Buffer.alloc(200_001, '.')
+      expect(file.readSync(target, 0)).toBe(200_001)
+      expect(target.subarray(0, 200_000).every((byte) => byte === 0)).toBe(true)
+      file.writeSync([Buffer.from('abcdef')], 0)
+      await file.truncate(3)
+      file.truncateSync(5)
+      expect(await files.readFile(`${folder}/a`, 100)).toEqual(Buffer.from('abc\0\0'))
+      await file.close()
+    }))
+
+  test('large and many-chunked writes arrive whole', () =>
+    within(async ({ files, random }, folder) => {
+      const file = await files.open(`${folder}/a`, 'create')
+      const chunks = Array.from({ length: 3000 }, (_, i) => random.bytes(i % 7 === 0 ? 900 : 13))
+      chunks.push(random.bytes(1_000_000))
+      file.writeSync(chunks, 5)
+      const expected = Buffer.concat([Buffer.alloc(5), ...chunks])
+      expect((await files.readFile(`${folder}/a`, 1e7))?.equals(expected)).toBe(true)
+      await file.truncate(0)
+      await file.write(chunks, 5)
+      await file.sync()
+      expect((await files.readFile(`${folder}/a`, 1e7))?.equals(expected)).toBe(true)
+      await file.close()
+    }))
+
+  test('modes: only create makes a file, read does not write', () =>
+    within(async ({ files }, folder) => {
+      const path = `${folder}/a`
+      for (const mode of ['read', 'write'] as const) {
+        await expectFileError(files.open(path, mode), 'open', path, 'ENOENT')
+        expect(() => files.openSync(path, mode)).toThrow(FileError)
+      }
+      const made = await files.open(path, 'create')
+      made.writeSync([Buffer.from('kept')], 0)
+      await made.close()
+      const again = await files.open(path, 'create')
+      expect(again.sizeSync()).toBe(4)
+      await again.close()
+      const reader = await files.open(path, 'read')
+      await expectFileError(reader.write([Buffer.from('x')], 0), 'write', path, 'EBADF')
+      expect(() => reader.writeSync([Buffer.from('x')], 0)).toThrow(FileError)
+      await reader.close()
+      await expectFileError(files.open(folder, 'write'), 'open', folder, 'EISDIR')
+      await expectFileError(files.open(`${path}/below`, 'create'), 'open', `${path}/below`, 'ENOTDIR')
+    }))
+
+  test('what is missing is undefined where the port says so', () =>
+    within(async ({ files }, folder) => {
+      const path = `${folder}/missing`
+      expect(await files.readFile(path, 10)).toBeUndefined()
+      expect(await files.list(path)).toBeUndefined()
+      expect(await files.stat(path)).toBeUndefined()
+      await files.remove(path)
+      await files.remove(`${path}/deeper`)
+      await files.removeTree(path)
+      await expectFileError(files.rename(path, `${folder}/b`), 'rename', path, 'ENOENT')
+      await expectFileError(files.syncDirectory(path), 'sync', path, 'ENOENT')
+    }))
+
+  test('a path through a file leads nowhere, and what is in the way says so', () =>
+    within(async ({ files }, folder) => {
+      const path = `${folder}/a`
+      await writeFile(files, path, 'x')
+      expect(await files.readFile(`${path}/below`, 10)).toBeUndefined()
+      expect(await files.stat(`${path}/below`)).toBeUndefined()
+      expect(await files.list(path)).toBeUndefined()
+      await files.remove(`${path}/below`)
+      await expectFileError(files.makeDirectory(path), 'make folder', path, 'EEXIST')
+      await expectFileError(files.makeDirectory(`${path}/b`), 'make folder', `${path}/b`, 'ENOTDIR')
+      await files.makeDirectory(`${folder}/d/e`)
+      await expectFileError(files.rename(path, `${folder}/d`), 'rename', path, 'EISDIR')
+      await expectFileError(files.rename(`${folder}/d`, path), 'rename', `${folder}/d`, 'ENOTDIR')
+      await expectFileError(files.rename(`${folder}/d`, `${folder}/d/e/f`), 'rename', `${folder}/d`, 'EINVAL')
+      await files.makeDirectory(`${folder}/g`)
+      await expectFileError(files.rename(`${folder}/g`, `${folder}/d`), 'rename', `${folder}/g`, 'ENOTEMPTY')
+      await files.rename(`${folder}/g`, `${folder}/d/e`)
+      await expectFileError(files.remove(`${folder}/d`), 'remove', `${folder}/d`, 'EISDIR')
+      expect(await files.list(`${folder}/d`)).toEqual([{ name: 'e', kind: 'directory' }])
+    }))
+
+  test('a file larger than allowed is not read', () =>
+    within(async ({ files }, folder) => {
+      await writeFile(files, `${folder}/a`, '12345')
+      expect(String(await files.readFile(`${folder}/a`, 5))).toBe('12345')
+      await expectFileError(files.readFile(`${folder}/a`, 4), 'read', `${folder}/a`, 'EFBIG')
+    }))
+
+  test('folders are made with their parents, listed by name, and removed with what is inside', () =>
+    within(async ({ files, clock }, folder) => {
+      await files.makeDirectory(`${folder}/x/y/z`)
+      await files.makeDirectory(`${folder}/x/y/z`)
+      for (const name of ['b', 'B', 'a10', 'a9']) await writeFile(files, `${folder}/x/y/${name}`, name)
+      expect(await files.list(`${folder}/x/y`)).toEqual([
+        { name: 'B', kind: 'file' },
+        { name: 'a10', kind: 'file' },
+        { name: 'a9', kind: 'file' },
+        { name: 'b', kind: 'file' },
+        { name: 'z', kind: 'directory' },
+      ])
+      expect(await files.stat(`${folder}/x/y/a10`)).toMatchObject({ sizeBytes: 3, kind: 'file' })
+      expect(Math.abs((await files.stat(`${folder}/x/y/a10`))!.modifiedMs - clock.now())).toBeLessThan(60_000)
+      expect(await files.stat(`${folder}/x`)).toMatchObject({ kind: 'directory' })
+      await files.syncDirectory(`${folder}/x/y`)
+      await files.removeTree(`${folder}/x`)
+      expect(await files.list(folder)).toEqual([])
+    }))
+
+  test('rename replaces a file, moves a folder, and an open file keeps its content', () =>
+    within(async ({ files }, folder) => {
+      await writeFile(files, `${folder}/old`, 'old')
+      await writeFile(files, `${folder}/new`, 'new')
+      const opened = await files.open(`${folder}/old`, 'read')
+      await files.rename(`${folder}/new`, `${folder}/old`)
+      expect(String(await files.readFile(`${folder}/old`, 10))).toBe('new')
+      const target = Buffer.alloc(3)
+      expect(await opened.read(target, 0)).toBe(3)
+      expect(String(target)).toBe('old')
+      await opened.close()
+      await files.makeDirectory(`${folder}/d`)
+      await writeFile(files, `${folder}/d/inside`, 'in')
+      await files.rename(`${folder}/d`, `${folder}/e`)
+      expect(String(await files.readFile(`${folder}/e/inside`, 10))).toBe('in')
+      expect((await files.list(folder))?.map((entry) => entry.name)).toEqual(['e', 'old'])
+    }))
+
+  test('a locked folder is refused to another node of this process until it is released, and no lock file stays', () =>
+    within(async ({ files }, folder) => {
+      const lock = await files.lockDirectory(folder)
+      const error = await files.lockDirectory(folder).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      )
+      expect(error).toBeInstanceOf(DirectoryLockedError)
+      expect(error).toMatchObject({ path: folder, code: 'DIRECTORY_LOCKED' })
+      expect((error as DirectoryLockedError).holderPid).toBeGreaterThan(0)
+      expect((error as DirectoryLockedError).message).toContain('another node in this process')
+      await lock.release()
+      await lock.release()
+      expect(await files.list(folder)).toEqual([])
+      const again = await files.lockDirectory(folder)
+      await again.release()
+      await expectFileError(files.lockDirectory(`${folder}/missing`), 'lock', `${folder}/missing`, 'ENOENT')
+    }))
+
+  test('space and temporary folders', () =>
+    within(async ({ files }, folder) => {
+      const { freeBytes, totalBytes } = await files.space(folder)
+      expect(freeBytes).toBeGreaterThan(0)
+      expect(totalBytes).toBeGreaterThanOrEqual(freeBytes)
+      const [one, other] = [await files.makeTemporaryDirectory('rk-'), await files.makeTemporaryDirectory('rk-')]
+      expect(one).not.toBe(other)
+      expect(one).toMatch(/\/rk-[^/]+$/)
+      expect(await files.list(one)).toEqual([])
+      await files.removeTree(one)
+      await files.removeTree(other)
+    }))
 })
 
 async function writeFile(files: Platform['files'], path: string, text: string): Promise<void> {

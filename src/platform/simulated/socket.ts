@@ -205,7 +205,10 @@ export class SimulatedSocket implements Socket {
     if (this.#isClosed) return
     const room = windowBytes - this.#windowUsed
     const length = Math.min(room, this.#queuedBytes)
-    if (length > 0 || (this.#queue.length > 0 && this.#queuedBytes === 0)) this.#sendData(this.#takeQueued(length))
+    const written: (() => void)[] = []
+    if (this.#queue.length > 0) this.#sendData(this.#takeQueued(length, written))
+    for (const onWritten of written) onWritten()
+    if (this.#isClosed) return // by one of them
     if (this.#needsDrain && this.#queuedBytes === 0) {
       this.#needsDrain = false
       if (!this.#isEnded) this.#handlers?.onDrain?.()
@@ -218,8 +221,8 @@ export class SimulatedSocket implements Socket {
     }
   }
 
-  /** A copy of the next `length` queued bytes. */
-  #takeQueued(length: number): Buffer {
+  /** A copy of the next `length` queued bytes; adds the callbacks of the writes that are done with them to `written`. */
+  #takeQueued(length: number, written: (() => void)[]): Buffer {
     const data = Buffer.allocUnsafeSlow(length)
     let filled = 0
     let writesDone = 0
@@ -232,7 +235,7 @@ export class SimulatedSocket implements Socket {
       if (this.#sentOfFirst < write.length) break
       this.#sentOfFirst = 0
       writesDone++
-      if (write.onWritten !== undefined) this.#later(write.onWritten)
+      if (write.onWritten !== undefined) written.push(write.onWritten)
     }
     this.#queue.splice(0, writesDone)
     this.#queuedBytes -= length
@@ -280,7 +283,8 @@ export class SimulatedSocket implements Socket {
       return
     }
     this.#received.push(segment)
-    this.#context.scheduler.schedule(0, this.process, () => this.#deliver())
+    if (this.process.isPaused) this.#later(() => this.#deliver())
+    else this.#deliver()
   }
 
   /** Gives the handlers what was received. */

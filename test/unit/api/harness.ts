@@ -1,4 +1,4 @@
-import { createApiServices, Dispatcher, servedApis } from '../../../src/api/index.ts'
+import { createApiServices, Dispatcher, type GroupService, servedApis } from '../../../src/api/index.ts'
 import type {
   BrokerEpoch,
   BrokerId,
@@ -215,6 +215,48 @@ export class FakeReplicas implements ReplicaService {
   }
 }
 
+type GroupMethod = keyof GroupService
+type GroupAnswers = { [Method in GroupMethod]: Awaited<ReturnType<GroupService[Method]>> }
+
+/** Records what it was asked and gives what the test set; refuses like a broker that coordinates nothing. */
+export class FakeGroups implements GroupService {
+  readonly asked: { readonly method: GroupMethod; readonly request: unknown }[] = []
+  readonly answers: Partial<GroupAnswers> = {}
+
+  joinGroup: GroupService['joinGroup'] = (request) =>
+    this.#answer('joinGroup', request, { ok: false, reason: 'not-coordinator', memberId: request.memberId })
+  syncGroup: GroupService['syncGroup'] = (request) =>
+    this.#answer('syncGroup', request, { ok: false, reason: 'not-coordinator' })
+  heartbeat: GroupService['heartbeat'] = (request) =>
+    this.#answer('heartbeat', request, { ok: false, reason: 'not-coordinator' })
+  leaveGroup: GroupService['leaveGroup'] = (request) =>
+    this.#answer('leaveGroup', request, { ok: false, reason: 'not-coordinator' })
+  offsetCommit: GroupService['offsetCommit'] = (request) =>
+    this.#answer('offsetCommit', request, { ok: false, reason: 'not-coordinator' })
+  offsetFetch: GroupService['offsetFetch'] = (requests) =>
+    this.#answer(
+      'offsetFetch',
+      requests,
+      requests.map(({ groupId }) => ({ ok: false, reason: 'not-coordinator', groupId })),
+    )
+  describeGroups: GroupService['describeGroups'] = (groupIds) =>
+    this.#answer(
+      'describeGroups',
+      groupIds,
+      groupIds.map((groupId) => ({ ok: false, reason: 'group-id-not-found', groupId })),
+    )
+  listGroups: GroupService['listGroups'] = (request) => this.#answer('listGroups', request, { ok: true, groups: [] })
+
+  #answer<Method extends GroupMethod>(
+    method: Method,
+    request: unknown,
+    otherwise: GroupAnswers[Method],
+  ): Promise<GroupAnswers[Method]> {
+    this.asked.push({ method, request })
+    return Promise.resolve(this.answers[method] ?? otherwise)
+  }
+}
+
 export interface AskOptions {
   readonly clientId?: string | null
   readonly connection?: Partial<ConnectionFacts>
@@ -224,6 +266,7 @@ export interface AskOptions {
 export function harness(options: { readonly overrides?: Readonly<Record<string, string>> } = {}) {
   const coordination = new FakeCoordination()
   const replicas = new FakeReplicas()
+  const groups = new FakeGroups()
   const time = new ManualTime()
   const config = parseConfig({ overrides: options.overrides })
   const services = createApiServices({
@@ -232,6 +275,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     config,
     replicas,
     coordination,
+    groups,
     platform: time,
     log: silentLogger,
   })
@@ -280,5 +324,5 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     return response as MessageType<Response>
   }
 
-  return { coordination, replicas, time, services, dispatcher, handle, send, ask }
+  return { coordination, replicas, groups, time, services, dispatcher, handle, send, ask }
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test, vi } from 'vitest'
 import { createRealPlatform, OffloadError, type Socket } from '../../../../src/platform/index.ts'
-import { exitingTask, sumTask } from '../../../conformance/offload-tasks.ts'
+import { exitingTask, sumTask, workerIdTask } from '../../../conformance/offload-tasks.ts'
 
 test('timers and idle workers do not keep the process alive, and a task does until it is done', async () => {
   const program = fileURLToPath(new URL('./ends-by-itself.ts', import.meta.url))
@@ -24,6 +24,22 @@ test('a worker that stops rejects its task, and another takes the next ones', as
     'Worker stopped with code 3 while it ran exitingTask',
   )
   expect((await next).sum).toBe(9)
+})
+
+test('idle workers stop after a while, and a later task starts one again', async () => {
+  const { offload } = createRealPlatform()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    await Promise.all([1, 2, 3].map((byte) => offload.run(workerIdTask, byte)))
+    const before = await offload.run(workerIdTask, 0)
+    vi.advanceTimersByTime(4999)
+    const [first, second] = await Promise.all([offload.run(workerIdTask, 0), offload.run(workerIdTask, 0)])
+    expect([first, second]).toContain(before)
+    vi.advanceTimersByTime(5000)
+    expect([first, second]).not.toContain(await offload.run(workerIdTask, 0))
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('writes of one turn, also those after its promises, wait for its end and leave together', async () => {

@@ -233,6 +233,24 @@ test('a new file is lost, synced or not, while its folder was not synced', async
   expect(left.kept).toBeGreaterThan(5)
 })
 
+test('a killed process leaves all that it wrote, and a loss of power after that takes it', async () => {
+  let lostCount = 0
+  for (let seed = 0; seed < 40; seed++) {
+    const simulation = createSimulation({ seed })
+    const host = simulation.host('a')
+    const file = await simulation.run(makeDurableFile(host.platform.files))
+    file.writeSync([Buffer.from('x')], 0)
+    host.kill()
+    host.restart()
+    expect(await contentOf(simulation)).toBe('x')
+    host.crash() // also while the host is down
+    host.crash()
+    host.restart()
+    if ((await contentOf(simulation)) === '') lostCount++
+  }
+  expect(lostCount).toBeGreaterThan(5)
+})
+
 test('a full disk takes what fits, says ENOSPC, and goes on when there is room', async () => {
   const simulation = createSimulation({ seed: 1 })
   const { disk, platform } = simulation.host('a')
