@@ -1,7 +1,7 @@
 import type { BrokerEpoch, BrokerId } from '../base/index.ts'
 import { type BrokerImage, type MetadataImage, type MetadataRecord, noLeader } from '../metadata/index.ts'
 import type { Decision } from './decision.ts'
-import { changeWithout, electLeader, isActive, type PartitionChange } from './election.ts'
+import { activeBrokers, changeWithout, electLeader, type PartitionChange } from './election.ts'
 import type {
   BrokerHeartbeat,
   BrokerHeartbeatResult,
@@ -27,7 +27,7 @@ export function registerBroker(
   context: {
     /** Index of the entry that will hold the first record. */
     readonly nextIndex: number
-    /** Whether the run that is registered was heard from lately. Never so for the node that asks from its own process. */
+    /** Whether this controller heard from the run that is registered lately: one that starts with its broker did not. */
     readonly registeredRunIsAlive: boolean
   },
 ): Decision<RegisterBrokerResult> {
@@ -96,9 +96,12 @@ export function registeredRun(image: MetadataImage, run: BrokerRun): BrokerImage
 
 function changesWithout(image: MetadataImage, brokerId: BrokerId): PartitionChange[] {
   const changes: PartitionChange[] = []
+  const others = new Set(activeBrokers(image))
+  others.delete(brokerId)
+  const mayLead = (member: BrokerId) => others.has(member)
   for (const topic of image.topics.onBroker(brokerId)) {
     for (const partition of topic.partitions) {
-      const change = changeWithout(image, topic.topicId, partition, brokerId)
+      const change = changeWithout(topic.topicId, partition, brokerId, mayLead)
       if (change !== undefined) changes.push(change)
     }
   }
@@ -108,10 +111,12 @@ function changesWithout(image: MetadataImage, brokerId: BrokerId): PartitionChan
 /** Unfences, and elects leaders for the partitions that waited for this broker. */
 function unfenceBroker(image: MetadataImage, { brokerId, brokerEpoch }: BrokerImage): MetadataRecord[] {
   const records: MetadataRecord[] = []
+  const active = new Set(activeBrokers(image)).add(brokerId)
+  const mayLead = (member: BrokerId) => active.has(member)
   for (const { topicId, partitions } of image.topics.onBroker(brokerId)) {
     for (const partition of partitions) {
       if (partition.leader !== noLeader && partition.leader !== brokerId) continue
-      const leader = electLeader(partition, (member) => member === brokerId || isActive(image, member))
+      const leader = electLeader(partition, mayLead)
       if (leader === noLeader) continue
       records.push({ type: 'PartitionChange', topicId, partition: partition.partition, leader })
     }

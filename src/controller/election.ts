@@ -9,6 +9,11 @@ export function isActive(image: MetadataImage, brokerId: BrokerId): boolean {
   return broker !== undefined && !broker.fenced && !broker.inControlledShutdown
 }
 
+/** In the order of their ids. */
+export function activeBrokers(image: MetadataImage): BrokerId[] {
+  return [...image.cluster.brokers()].map((broker) => broker.brokerId).filter((brokerId) => isActive(image, brokerId))
+}
+
 /**
  * The leader if it may stay, else the first of the replicas, in order of preference, that is in the ISR and active; else
  * `noLeader`: a replica outside the ISR may lack what was acknowledged.
@@ -27,17 +32,17 @@ export function electLeader(
  * stays: only it has everything that was acknowledged. Where it led, the leader epoch moves even if nobody else can lead.
  */
 export function changeWithout(
-  image: MetadataImage,
   topicId: Uuid,
   partition: PartitionImage,
   brokerId: BrokerId,
+  mayLead: (brokerId: BrokerId) => boolean,
 ): PartitionChange | undefined {
   const rest = partition.isr.filter((member) => member !== brokerId)
   const isr = rest.length === 0 ? partition.isr : rest
   const shrinks = isr.length < partition.isr.length
   const leads = partition.leader === brokerId
   if (!shrinks && !leads) return undefined
-  const leader = electLeader({ ...partition, isr }, (member) => member !== brokerId && isActive(image, member))
+  const leader = leads ? electLeader({ ...partition, isr }, mayLead) : partition.leader
   return {
     type: 'PartitionChange',
     topicId,

@@ -95,12 +95,14 @@ export function partitionMetadataText(topicId: Uuid): Buffer {
   return Buffer.from(`version: 0\ntopic_id: ${topicId}\n`)
 }
 
-/** Undefined when there is no such file, or when a crash left an empty one. */
+/** Undefined when there is no such file, or when a crash tore it while it was written first. */
 export async function readPartitionMetadata(files: Files, directory: string): Promise<Uuid | undefined> {
   const path = join(directory, partitionMetadataFile)
   const content = await files.readFile(path, 64 * 1024)
-  if (content === undefined || content.length === 0) return undefined
-  const match = /^version: 0\ntopic_id: (\S{22})\n?$/.exec(content.toString('utf8'))
+  if (content === undefined || content.length < partitionMetadataText(zeroUuid).length || content.includes(0)) {
+    return undefined
+  }
+  const match = /^version: 0\ntopic_id: (\S{22})\n$/.exec(content.toString('utf8'))
   const topicId = match?.[1]
   if (topicId === undefined || uuidToBytes(topicId) === undefined || topicId === zeroUuid) {
     throw new StorageError(`File ${path} is damaged: it names no topic id`, path)

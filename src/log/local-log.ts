@@ -202,8 +202,7 @@ export class LocalLog implements PartitionLog {
     return this.#recoveryPointCap < 0 ? this.#flushedOffset : Math.min(this.#flushedOffset, this.#recoveryPointCap)
   }
 
-  /** First offset of the first segment. */
-  get firstSegmentOffset(): Offset {
+  get #firstSegmentOffset(): Offset {
     return this.#segments[0]?.baseOffset ?? this.#logStartOffset
   }
 
@@ -700,7 +699,7 @@ export class LocalLog implements PartitionLog {
     await this.#queuedAppends
     await this.#exclusive(async () => {
       if (offset >= this.#logEndOffset) return
-      if (offset <= this.firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
+      if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
       await this.#lowerRecoveryPoint(offset)
       const logStartBefore = this.#logStartOffset
       this.#truncations++
@@ -726,7 +725,7 @@ export class LocalLog implements PartitionLog {
   async #startAfresh(offset: Offset): Promise<void> {
     if (!this.#hasFiles && offset === 0) return
     const { platform } = this.#environment
-    await this.#lowerRecoveryPoint(Math.min(offset, this.firstSegmentOffset))
+    await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
     this.#truncations++
     this.#tail.clear()
     // From the end: what a crash leaves of it is a log that ends early, not one with a hole.

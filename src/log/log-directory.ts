@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import type { DirectoryLock, Timer } from '../platform/index.ts'
@@ -53,7 +53,7 @@ export interface LogDirectoryEvents {
  *     .lock                                 held while the node runs
  *     .kafka_cleanshutdown                  only while no node runs, and after a clean shutdown
  *     recovery-point-offset-checkpoint      below it everything was synced
- *     log-start-offset-checkpoint           where it isn't the first segment's offset
+ *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
@@ -93,8 +93,9 @@ export class LogDirectory implements LogHost {
     this.#lock = options.lock
     this.#logger = options.environment.logger.child({ directory: options.path })
     this.#recoveryPoints = this.#checkpoint(recoveryPointFile, () => this.#collectRecoveryPoints())
+    // Also where it is the first segment's offset: renames of the segments before it may not be durable yet.
     this.#logStarts = this.#checkpoint(logStartFile, () =>
-      this.#collect((log) => (log.logStartOffset > log.firstSegmentOffset ? log.logStartOffset : -1)),
+      this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
     )
     this.#highWatermarks = this.#checkpoint(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
   }
@@ -428,10 +429,15 @@ export async function claimDirectory(
   path: string,
 ): Promise<{ readonly lock: DirectoryLock; readonly meta: MetaProperties | undefined }> {
   const { files } = environment.platform
+  // The names that lead to a new folder must outlive a power loss as well as what it holds.
+  const toSync = [dirname(path)]
+  while ((await files.stat(toSync.at(-1)!)) === undefined) toSync.push(dirname(toSync.at(-1)!))
   await files.makeDirectory(path)
   const lock = await files.lockDirectory(path)
   try {
-    return { lock, meta: await readMetaProperties(files, path) }
+    const meta = await readMetaProperties(files, path)
+    if (meta === undefined) for (const parent of toSync) await files.syncDirectory(parent)
+    return { lock, meta }
   } catch (error) {
     await lock.release()
     throw error

@@ -183,7 +183,9 @@ export class MetadataDeltaBuilder {
     this.#idsByName.set(name, topicId)
     if (hasCollisionCharacters(name)) {
       const normalized = normalizedTopicName(name)
-      this.#namesByNormalized.set(normalized, [...(this.#namesByNormalized.get(normalized) ?? []), name])
+      const names = [...(this.#namesByNormalized.get(normalized) ?? []), name]
+      names.sort((a, b) => (a < b ? -1 : 1))
+      this.#namesByNormalized.set(normalized, names)
     }
   }
 

@@ -62,7 +62,7 @@ export class PersistentCluster implements ClusterImage {
 export class PersistentTopics implements TopicsImage {
   readonly topicsById: PersistentMap<Uuid, TopicImage>
   readonly idsByName: PersistentMap<string, Uuid>
-  /** Names that hold '.' or '_', by `normalizedTopicName`; in the order of their creation. */
+  /** Names that hold '.' or '_', by `normalizedTopicName`; sorted: the order must not tell how the image came to be. */
   readonly namesByNormalized: PersistentMap<string, readonly string[]>
   readonly replicasByBroker: PersistentMap<BrokerId, ReplicaCounts>
 

@@ -1,6 +1,7 @@
 import type { Socket } from '../platform/index.ts'
 import { FrameError } from './errors.ts'
 import { foreignProtocol, httpRefusal } from './foreign-protocol.ts'
+import type { FramePool } from './frame-pool.ts'
 import { FrameReader } from './frame-reader.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from './request-handler.ts'
@@ -10,6 +11,7 @@ export interface ConnectionHost {
   readonly handler: RequestHandler
   readonly maxRequestBytes: number
   readonly maxInFlight: number
+  readonly framePool: FramePool
   readonly requestBudget: MemoryBudget
   readonly responseBudget: MemoryBudget
   /** False while the broker has no memory for what this connection would send. */
@@ -27,8 +29,8 @@ export interface ConnectionHost {
 /** A request that began, in the order of arrival. */
 interface Entry {
   readonly overlaps: boolean
-  /** Of its frame, length included; given back to the budget with the answer. */
-  readonly requestBytes: number
+  /** Until the answer is there; then its memory is used for another. */
+  frame: Buffer | undefined
   answer: Answer | undefined
 }
 
@@ -77,7 +79,7 @@ export class Connection implements ConnectionFacts {
     this.localAddress = socket.localAddress
     this.localPort = socket.localPort
     this.peer = `${socket.remoteAddress.includes(':') ? `[${socket.remoteAddress}]` : socket.remoteAddress}:${socket.remotePort}`
-    this.#reader = new FrameReader(host.maxRequestBytes)
+    this.#reader = new FrameReader(host.maxRequestBytes, host.framePool)
     this.#lastActiveMs = host.monotonic()
     this.#lastWrittenMs = this.#lastActiveMs
   }
@@ -193,7 +195,7 @@ export class Connection implements ConnectionFacts {
     } catch (error) {
       if (!(error instanceof FrameError)) throw error
       // In its turn, as any answer: what came before it is served. Nothing after it can be read.
-      this.#inFlight.push({ overlaps: false, requestBytes: 0, answer: this.#refusalOf(error) })
+      this.#inFlight.push({ overlaps: false, frame: undefined, answer: this.#refusalOf(error) })
       this.#state = 'draining'
       return undefined
     }
@@ -220,7 +222,7 @@ export class Connection implements ConnectionFacts {
   }
 
   #begin(frame: Buffer): void {
-    const entry: Entry = { overlaps: this.#mayOverlap(frame), requestBytes: frame.length + 4, answer: undefined }
+    const entry: Entry = { overlaps: this.#mayOverlap(frame), frame, answer: undefined }
     this.#inFlight.push(entry)
     this.#unanswered++
     if (!entry.overlaps) this.#unansweredExclusive++
@@ -244,6 +246,9 @@ export class Connection implements ConnectionFacts {
   }
 
   #settle(entry: Entry, answer: Answer): void {
+    const frame = entry.frame!
+    entry.frame = undefined
+    this.#host.framePool.giveBack(frame)
     if (this.#state === 'ending' || this.#state === 'closed') {
       releaseOf(answer)?.()
       return
@@ -251,8 +256,9 @@ export class Connection implements ConnectionFacts {
     entry.answer = answer
     this.#unanswered--
     if (!entry.overlaps) this.#unansweredExclusive--
-    this.#requestBytes -= entry.requestBytes
-    this.#host.requestBudget.remove(entry.requestBytes)
+    const requestBytes = frame.length + 4
+    this.#requestBytes -= requestBytes
+    this.#host.requestBudget.remove(requestBytes)
     const bytes = sizeOf(answer)
     if (bytes === 0) return
     if (this.#responseBytes === 0) this.#lastWrittenMs = this.#host.monotonic()
@@ -311,14 +317,20 @@ export class Connection implements ConnectionFacts {
 
   #end(): void {
     this.#state = 'ending'
-    this.#waiting = undefined
+    this.#forgetUnread()
     this.#abort.abort()
     this.#socket.end()
   }
 
+  #forgetUnread(): void {
+    if (this.#waiting !== undefined) this.#host.framePool.giveBack(this.#waiting)
+    this.#waiting = undefined
+    this.#reader.stop()
+  }
+
   #onClose(error: Error | undefined): void {
     this.#state = 'closed'
-    this.#waiting = undefined
+    this.#forgetUnread()
     this.#host.requestBudget.remove(this.#requestBytes)
     this.#requestBytes = 0
     // What was handed to the socket gives itself back (`onWritten` runs in any case); this is what wasn't.

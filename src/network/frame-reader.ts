@@ -1,4 +1,5 @@
 import { FrameError } from './errors.ts'
+import type { FramePool } from './frame-pool.ts'
 
 /** Least memory taken for a frame that doesn't lie in one chunk; a socket itself costs more. */
 const minCollectBytes = 16 * 1024
@@ -12,6 +13,7 @@ const minCollectBytes = 16 * 1024
  */
 export class FrameReader {
   readonly #maxFrameBytes: number
+  readonly #pool: FramePool | undefined
   /** Chunks not cut yet, oldest first; the first one from `#position` on. */
   readonly #chunks: Buffer[] = []
   #position = 0
@@ -23,8 +25,10 @@ export class FrameReader {
   #collected: Buffer | undefined
   #collectedBytes = 0
 
-  constructor(maxFrameBytes: number) {
+  /** With a pool, each frame is to be given back to it when it was dealt with. */
+  constructor(maxFrameBytes: number, pool?: FramePool) {
     this.#maxFrameBytes = maxFrameBytes
+    this.#pool = pool
   }
 
   /** Takes `chunk`, which belongs to the reader and then to whoever gets the frames cut from it. */
@@ -40,6 +44,13 @@ export class FrameReader {
   /** Bytes that the frame being received still lacks; 0 between frames and before its length is known. */
   get missingBytes(): number {
     return this.#expectedBytes < 0 ? 0 : this.#expectedBytes - this.#collectedBytes
+  }
+
+  /** Nothing more will be read: gives back what a frame was being collected in. */
+  stop(): void {
+    if (this.#collected !== undefined) this.#pool?.giveBack(this.#collected)
+    this.#collected = undefined
+    this.#chunks.length = 0
   }
 
   /**
@@ -101,7 +112,7 @@ export class FrameReader {
       if (this.#collectedBytes === this.#expectedBytes) {
         this.#collected = undefined
         this.#expectedBytes = -1
-        return target
+        return target.length === this.#collectedBytes ? target : target.subarray(0, this.#collectedBytes)
       }
       chunk = this.#chunks[0]
     }
@@ -111,8 +122,12 @@ export class FrameReader {
   #roomFor(sizeBytes: number): Buffer {
     const current = this.#collected
     if (current !== undefined && current.length >= sizeBytes) return current
-    const grown = Buffer.allocUnsafe(Math.min(this.#expectedBytes, Math.max(minCollectBytes, 4 * sizeBytes)))
-    current?.copy(grown, 0, 0, this.#collectedBytes)
+    const wantedBytes = Math.min(this.#expectedBytes, Math.max(minCollectBytes, 4 * sizeBytes))
+    const grown = this.#pool?.take(wantedBytes) ?? Buffer.allocUnsafe(wantedBytes)
+    if (current !== undefined) {
+      current.copy(grown, 0, 0, this.#collectedBytes)
+      this.#pool?.giveBack(current)
+    }
     this.#collected = grown
     return grown
   }

@@ -5,6 +5,7 @@
  *   connection.ts        one accepted connection: which request may begin, whose answer is next
  *   request-handler.ts   `RequestHandler`: what `api/` implements to have requests answered
  *   frame-reader.ts      bytes to frames
+ *   frame-pool.ts        memory that frames are collected in
  *   foreign-protocol.ts  names TLS and HTTP that were sent to a Kafka port
  *   memory-budget.ts     bytes held over all connections
  *   kafka-client.ts      `KafkaClient`: an outbound connection

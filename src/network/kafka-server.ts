@@ -2,6 +2,7 @@ import { messageOf } from '../base/index.ts'
 import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { Connection, type ConnectionHost } from './connection.ts'
+import { FramePool } from './frame-pool.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import type { CloseAnswer, RequestHandler } from './request-handler.ts'
 
@@ -67,6 +68,7 @@ export class KafkaServer {
       handler: options.handler,
       maxRequestBytes: options.maxRequestBytes,
       maxInFlight,
+      framePool: new FramePool(),
       requestBudget: this.#requestBudget,
       responseBudget: this.#responseBudget,
       mayRead: (connection) => !this.#requestBudget.isAbove || connection === this.#borrower,

@@ -91,7 +91,7 @@ export class ActiveController implements ControllerChannel {
   }
 
   #makeHandlers(): Handlers {
-    const { settings, configRules, localBrokerId } = this.#options
+    const { settings, configRules } = this.#options
     const { clock, random } = this.#options.platform
     return {
       createTopics: ({ requests, validateOnly }) => {
@@ -110,10 +110,7 @@ export class ActiveController implements ControllerChannel {
           alterConfigs(head, requests, { configRules, validateOnly }),
       registerBroker: (registration) => (head, nextIndex) => {
         const registered = head.cluster.broker(registration.brokerId)
-        const registeredRunIsAlive =
-          registered !== undefined &&
-          registered.brokerId !== localBrokerId &&
-          this.#sessions.isAlive(registered, clock.monotonic())
+        const registeredRunIsAlive = registered !== undefined && this.#sessions.isAlive(registered, clock.monotonic())
         return registerBroker(head, registration, { nextIndex, registeredRunIsAlive })
       },
       heartbeat: (heartbeat) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CoordinationError } from '../../../src/coordination/index.ts'
-import type { MetadataImage } from '../../../src/metadata/index.ts'
+import { encodeRecords, type MetadataImage } from '../../../src/metadata/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { describeImage } from '../metadata/support.ts'
 import { localId, newRun, newTopic, nodeOn, TestDisk, type TestNode } from './support.ts'
@@ -107,6 +107,7 @@ describe('Raft coordination of one node', () => {
     expect(await world.simulation.run(first.coordination.admin.alterConfigs([alter], admin))).toEqual([{ ok: true }])
     await world.simulation.runFor(100)
     const before = first.coordination.image
+    expect(first.storage.log.snapshot.index > 0).toBe(Object.keys(options).length > 0)
 
     const { coordination } = await crashAndRestart(world, options)
     const { image } = coordination
@@ -275,6 +276,38 @@ describe('Raft coordination of one node', () => {
     const [result] = await world.simulation.run(coordination.admin.createTopics([newTopic('orders')], options))
     expect(result).toMatchObject({ ok: true, name: 'orders' })
     expect(coordination.image.topics.size).toBe(0)
+  })
+
+  test('a snapshot is taken when entries are older than the interval, and none when there are no new ones', async () => {
+    const world = newWorld()
+    const { coordination, storage } = await startNode(world, { maxSnapshotIntervalMs: 5000 })
+    await world.simulation.runFor(4000)
+    expect(storage.log.snapshot.index).toBe(0)
+    await world.simulation.runFor(2000)
+    expect(storage.log.snapshot.index).toBe(coordination.image.index)
+    const { batchCount } = world.disk
+    await world.simulation.runFor(60_000)
+    expect(world.disk.batchCount).toBe(batchCount)
+  })
+
+  test.each<[string, () => Uint8Array]>([
+    ['an unknown record', () => Buffer.of(1, 0x91, 0x92, 0x63, 0x00)],
+    ['another format', () => Buffer.of(9)],
+    ['a newer metadata.version', () => encodeRecords([{ type: 'FeatureLevel', name: 'metadata.version', level: 2 }])],
+    [
+      'a record that contradicts',
+      () => encodeRecords([{ type: 'RemoveTopic', topicId: newRun(newWorld().host.platform).incarnationId }]),
+    ],
+  ])('a log with %s stops the node, and it does not start again', async (_what, payload) => {
+    const world = newWorld()
+    const { coordination, raft } = await startNode(world)
+    const faults: Error[] = []
+    coordination.onFault((error) => faults.push(error))
+    const { image } = coordination
+    raft.proposeNow(payload())
+    await world.simulation.runUntil(() => faults.length > 0)
+    expect(coordination.image).toBe(image)
+    await expect(crashAndRestart(world)).rejects.toMatchObject({ message: faults[0]?.message })
   })
 
   test('an idle node writes nothing', async () => {

@@ -69,6 +69,7 @@ export class TestDisk {
 export interface TestNode {
   readonly coordination: Coordination
   readonly raft: RaftNode
+  readonly storage: RaftStorage
 }
 
 /** A node that is the whole quorum, on `disk`; not started. */
@@ -102,7 +103,7 @@ export async function nodeOn(
     maxSnapshotIntervalMs: 0,
     ...options,
   })
-  return { coordination, raft }
+  return { coordination, raft, storage }
 }
 
 /** A new run of the node's broker. */

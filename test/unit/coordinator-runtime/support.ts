@@ -82,7 +82,7 @@ interface Stored {
 /** One replica's logs in memory, whose appends are committed at once, or when the test says so. */
 export class MemoryStore implements PartitionStore {
   /** Commit each append at once. */
-  commitsAtOnce = true
+  commitsAtOnce: boolean = true
   /** Refuse appends with this. */
   refusal: StoreFailure | undefined
   maxBytes = 1 << 20
@@ -175,7 +175,7 @@ export class MemoryStore implements PartitionStore {
 /** Keeps what was logged. */
 export function recordingLogger(): Logger & { readonly lines: string[] } {
   const lines: string[] = []
-  const log = (level: string) => (fields: object, message: string) => void lines.push(`${level} ${message}`)
+  const log = (level: string) => (_fields: object, message: string) => void lines.push(`${level} ${message}`)
   const logger = {
     lines,
     child: () => logger,

@@ -134,6 +134,8 @@ describe('a codec', () => {
     expect(offsetOf('ffffffffffffffff')).toBe(-1)
     expect(offsetOf('0000000100000000')).toBe(2 ** 32)
     expect(offsetOf('0020000000000000')).toBe(tooHighInt64)
+    expect(offsetOf('0030000000000000')).toBe(tooHighInt64)
+    expect(offsetOf('ffd0000000000000')).toBe(tooLowInt64)
     expect(offsetOf('7fffffffffffffff')).toBe(tooHighInt64)
     expect(offsetOf('8000000000000000')).toBe(tooLowInt64)
     expect(Number.isSafeInteger(tooHighInt64) || Number.isSafeInteger(tooLowInt64)).toBe(false)

@@ -154,11 +154,11 @@ describe('a batch', () => {
   })
 
   test('with timestamps beyond 2^53 reads as out of range, and keeps its bytes', () => {
-    const batch = buildBatch({ records: [{ timestamp: 1 }] })
+    const batch = buildBatch({ records: [{ timestamp: 1 }, { timestamp: 2 ** 40 }] })
     batch.writeBigInt64BE(2n ** 63n - 1n, 27)
     batch.writeBigInt64BE(2n ** 63n - 1n, 35)
     expect(new BatchView(batch).maxTimestamp).toBe(tooHighInt64)
-    expect(recordsOf(batch)[0]?.timestamp).toBe(tooHighInt64)
+    expect(recordsOf(batch).map((record) => record.timestamp)).toEqual([tooHighInt64, tooHighInt64])
     expect(walk(batch)).toMatchObject({ ok: true, maxTimestamp: tooHighInt64 })
     expect(batch.readBigInt64BE(35)).toBe(2n ** 63n - 1n)
   })
@@ -220,7 +220,9 @@ describe('walkRecords', () => {
     ['a negative header count', '0c000000010101'],
     ['a header without a key', '10000000010102' + '01' + '01'],
     ['a varint of eleven bytes', '2800ffffffffffffffffffff010000010100000000'],
-    ['a varint of 33 bits', '1400' + '00' + 'ffffffff1f' + '01' + '01' + '00' + '00'],
+    ['a varint of 33 bits', '140000' + '8080808010' + '010100'],
+    ['a varint that goes on into the next field', '0e00' + '8080' + '00010100'],
+    ['a negative length that hides the right one', '0d000000010100'],
     ['bytes after the last record', '0c00000001010000'],
     ['no bytes at all', ''],
   ])('finds %s', (what, records) => {
@@ -228,6 +230,13 @@ describe('walkRecords', () => {
     expect(checkBatch(batch, 0, batch.length)).toBe('ok')
     expect(walk(batch)).toMatchObject({ ok: false })
     if (what !== 'an offset delta that is not the next') expect(() => recordsOf(batch)).toThrow(CorruptBatchError)
+  })
+
+  test('refuses a header count by the bytes that are left', () => {
+    expect(walk(rawBatch(1, '0c00000001017e'))).toEqual({
+      ok: false,
+      reason: 'Record claims 63 headers with 0 bytes left',
+    })
   })
 
   test('finds a count or a last offset delta that is not the records', () => {
@@ -273,6 +282,13 @@ function recordsIfReadable(batch: Buffer): KafkaRecord[] | undefined {
     throw error
   }
 }
+
+test('offsets that do not rise, or pass the last, are corrupt', () => {
+  const same = rawBatch(2, '0c000002010100' + '0c000002010100')
+  expect(() => recordsOf(same)).toThrow('Record 1 has offset delta 1 after 1')
+  const beyond = rawBatch(2, '0c000000010100' + '0c000004010100')
+  expect(() => recordsOf(beyond)).toThrow('Record 1 has offset delta 2 after 0')
+})
 
 test('a compacted batch keeps the offsets of the records that are left', () => {
   const batch = rawBatch(2, '0c000004010100' + '0c00000a010100')
