@@ -108,8 +108,8 @@ async function showOutcomes<Outcome extends TopicOutcome>(
 ): Promise<void> {
   const isTolerated = ({ error }: Outcome) => error !== undefined && error.errorCode === tolerated
   const results = outcomes.map((outcome) => {
-    const { error, ...rest } = outcome
-    return error === undefined || isTolerated(outcome) ? rest : { ...rest, error: error.message }
+    const { name, error } = outcome
+    return error === undefined || isTolerated(outcome) ? { name } : { name, error: error.message }
   })
   const done = outcomes.filter((outcome) => outcome.error === undefined)
   await show(options, results, () => done.map((outcome) => `${asText(outcome)}\n`).join(''))
