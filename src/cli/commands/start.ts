@@ -92,7 +92,9 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new ConfigError([{ key: undefined, message: `Cannot read ${path}: ${messageOf(error)}` }], { cause: error })
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const message = isMissing ? `There is no file ${path}` : `Cannot read ${path}: ${messageOf(error)}`
+    throw new ConfigError([{ key: undefined, message }], { cause: error })
   }
 }
 
