@@ -9,6 +9,7 @@
  *   endpoints.ts     where clients are told to find brokers
  *   topic-creator.ts topics that are made when a request needs them
  *   producer-ids.ts  ids from the controller's blocks
+ *   probe.ts         metrics
  *   <api>.ts         versions, what trips clients, where it differs from Kafka: in the header of each
  *
  * Runs on the event loop, per request. Invariants:

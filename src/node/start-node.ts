@@ -102,6 +102,7 @@ class Node implements RunningNode {
       groups,
       platform,
       log: logger,
+      metrics: this.metrics,
     })
     const gate = new StartGate(new Dispatcher(services, servedApis))
     const endpoints = await this.#listen(gate)
@@ -231,6 +232,7 @@ class Node implements RunningNode {
       platform,
       handler,
       log: logger.child({ part: 'network' }),
+      metrics: this.metrics,
       maxRequestBytes: values.socketRequestMaxBytes,
       maxQueuedBytes: requestMemoryBytes,
       maxIdleMs: values.connectionsMaxIdleMs,
@@ -276,6 +278,10 @@ class StartGate implements RequestHandler {
 
   mayOverlap(apiKey: number): boolean {
     return this.#handler.mayOverlap(apiKey)
+  }
+
+  isBrief(apiKey: number): boolean {
+    return this.#handler.isBrief(apiKey)
   }
 
   handle(frame: Buffer, connection: ConnectionFacts): ReturnType<RequestHandler['handle']> {

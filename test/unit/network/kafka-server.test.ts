@@ -2,11 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deferred } from '../../../src/base/index.ts'
 import { type Answer, KafkaServer, type RequestHandler } from '../../../src/network/index.ts'
-import type { LogFields, Logger } from '../../../src/telemetry/index.ts'
+import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
 import { frameOf, type MemoryNetwork, type MemorySocket, memoryPlatform, settled } from './memory-network.ts'
 
 const overlappingKey = 0
 const plainKey = 3
+const briefKey = 12
 
 /** int16 key | text */
 function request(key: number, text: string): Buffer {
@@ -40,6 +41,10 @@ class ManualHandler implements RequestHandler {
     return key === overlappingKey
   }
 
+  isBrief(key: number): boolean {
+    return key === briefKey
+  }
+
   async answer(text: string, answer: Answer = answerOf(text)): Promise<void> {
     this.#waiting.get(text)!(answer)
     await settled()
@@ -55,6 +60,7 @@ class ManualHandler implements RequestHandler {
 const echo: RequestHandler = {
   handle: (frame) => answerOf(frame.toString('utf8', 2)),
   mayOverlap: (key) => key === overlappingKey,
+  isBrief: (key) => key === briefKey,
 }
 
 interface Line {
@@ -77,6 +83,7 @@ async function serve(handler: RequestHandler, limits: Partial<ConstructorParamet
     platform,
     handler,
     log,
+    metrics: new Metrics(),
     maxRequestBytes: 1000,
     maxQueuedBytes: 1_000_000,
     maxIdleMs: 600_000,
@@ -418,7 +425,7 @@ describe('memory', () => {
     expect(server.statistics.requestBytes).toBe(0)
   })
 
-  test('no request begins while the responses held are above the limit; a peer that does not read is closed', async () => {
+  test('only requests with small answers begin while the responses held are above the limit; a peer that does not read is closed', async () => {
     const handler = new ManualHandler()
     const { network, time, server, warnings } = await serve(handler, { maxQueuedBytes: 2000 })
     const slow = network.accept()
@@ -428,12 +435,14 @@ describe('memory', () => {
     expect(server.statistics.responseBytes).toBe(3004)
     const other = network.accept()
     other.clientSends(request(plainKey, 'small'))
+    const third = network.accept()
+    third.clientSends(request(briefKey, 'heartbeat'))
     await settled()
-    expect(handler.begun).toEqual(['big'])
+    expect(handler.begun).toEqual(['big', 'heartbeat'])
     time.advance(10_000)
     await settled()
     expect(slow.isClosed).toBe(true)
-    expect(handler.begun).toEqual(['big', 'small'])
+    expect(handler.begun).toEqual(['big', 'heartbeat', 'small'])
     expect(warnings()).toHaveLength(1)
     expect(server.statistics.responseBytes).toBe(0)
   })
@@ -461,6 +470,7 @@ test('a server may listen on several listeners and tells each connection which o
       return 'none'
     },
     mayOverlap: () => false,
+    isBrief: () => false,
   }
   const { network, server }: { network: MemoryNetwork; server: KafkaServer } = await serve(handler)
   await server.listen({ name: 'INTERNAL', host: '0.0.0.0', port: 9094 })
