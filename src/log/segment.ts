@@ -14,7 +14,7 @@ const lookAheadBytes = 8 * 1024
 const maxIndexFileBytes = 64 * 1024 * 1024
 
 /** The file name that all files of a segment share: the base offset in 20 digits. */
-export function segmentFileName(baseOffset: Offset, extension: string): string {
+function segmentFileName(baseOffset: Offset, extension: string): string {
   return `${String(baseOffset).padStart(20, '0')}.${extension}`
 }
 
