@@ -24,3 +24,4 @@ export {
   uuidToBytes,
   zeroUuid,
 } from './ids.ts'
+export { PersistentMap, type PersistentMapEdit } from './persistent-map.ts'

@@ -46,7 +46,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
 
   /**
    * This broker leads `partition` from `leaderEpoch` on: its state is loaded, and until then requests are answered
-   * 'coordinator-loading'. Without effect when the partition was in this epoch, or in a later one, already.
+   * 'coordinator-load-in-progress'. Without effect when the partition was in this epoch, or in a later one, already.
    */
   becomeLeader(partition: number, leaderEpoch: LeaderEpoch): void {
     if (leaderEpoch <= (this.#epochs.get(partition) ?? -1)) return
@@ -90,7 +90,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   ): Promise<RuntimeResult<T>> {
     const shard = this.#shards.get(partition)
     if (shard === undefined) return Promise.resolve({ ok: false, reason: 'not-coordinator' })
-    if (shard.phase === 'loading') return Promise.resolve({ ok: false, reason: 'coordinator-loading' })
+    if (shard.phase === 'loading') return Promise.resolve({ ok: false, reason: 'coordinator-load-in-progress' })
     return new Promise((resolve) => {
       const ticket = ++this.#lastTicket
       shard.wait(ticket, resolve as (result: RuntimeResult<unknown>) => void)
@@ -132,7 +132,6 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const record of records) shard.machine.replay(record)
     this.#changeTimers(shard, outcome.timers)
     const keys = new Set(records.map((record) => shard.machine.keyOf(record)))
-    if (key !== null) keys.add(key)
     const write: PendingWrite = { keys, answers: [...(outcome.answers ?? [])], deadline: undefined }
     write.deadline = this.#writeDeadline(shard, write)
     shard.addPending(write)
@@ -159,13 +158,14 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   #refuse(shard: Shard<M, R, E>, key: string | null, outcome: Outcome<R, E>, reason: StoreFailure): void {
     const failed: RuntimeResult<unknown> = { ok: false, reason: failureOf(reason) }
     for (const { ticket } of outcome.answers ?? []) shard.settle(ticket, failed)
+    this.#changeTimers(shard, outcome.timers)
     if (reason === 'not-leader') {
       this.#close(shard.partition.partition)
       return
     }
     const undone = outcome.onRefused?.(reason, this.#now())
     if (undone === undefined) return
-    assert(undone.records === undefined, 'taking a decision back writes nothing')
+    assert((undone.records ?? []).length === 0, 'taking a decision back writes nothing')
     this.#execute(shard, key, undone)
   }
 

@@ -5,7 +5,7 @@ import type { Answer, StateMachine } from './state-machine.ts'
 /** Why a request to a coordinator got no answer from its state. All of them are worth a retry but the last. */
 export type RuntimeFailure =
   | 'not-coordinator'
-  | 'coordinator-loading'
+  | 'coordinator-load-in-progress'
   | 'coordinator-not-available'
   | 'record-too-large'
 

@@ -41,7 +41,7 @@ export interface Outcome<R, E> {
   readonly records?: readonly R[]
   /** Given once `records`, and all that was written before about the same key, is committed. */
   readonly answers?: readonly Answer[]
-  /** Applied in order once `records` are appended. */
+  /** Applied in order, also when the append is refused. */
   readonly timers?: readonly TimerChange<E>[]
   /**
    * The append was refused and `answers` were answered with a failure: puts back what the decision had changed in advance.

@@ -46,7 +46,7 @@ export {
   checkBatch,
   checkBatchShape,
 } from './batch-view.ts'
-export { type Codec, codecById, codecId } from './compression.ts'
+export { type Codec, type CompressionCodec, codecById, codecId, compress } from './compression.ts'
 export {
   buildControlBatch,
   type ControlBatchOptions,

@@ -41,7 +41,7 @@ export interface ReplicaLogs {
 export interface LeadershipListener {
   onLeader(partition: LedPartition): void
   onResigned(topic: string, partition: number, leaderEpoch: LeaderEpoch): void
-  onTopicsDeleted(topics: readonly string[]): void
+  onTopicsDeleted(topics: readonly TopicImage[]): void
 }
 
 export interface ReplicaManagerOptions {
@@ -65,8 +65,6 @@ interface Hosted {
   failure: Error | undefined
 }
 
-const emptyAnswer: FetchAnswer = { partitions: [], release() {} }
-
 export class ReplicaManager implements ReplicaService {
   readonly #options: ReplicaManagerOptions
   readonly #hosted = new Map<string, Hosted>()
@@ -86,11 +84,8 @@ export class ReplicaManager implements ReplicaService {
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
     if (delta.isSnapshot) this.#applySnapshot(image)
-    const deleted: string[] = []
-    for (const topic of delta.deletedTopics.values()) {
-      this.#deleteTopic(topic)
-      deleted.push(topic.name)
-    }
+    const deleted = [...delta.deletedTopics.values()]
+    for (const topic of deleted) this.#deleteTopic(topic)
     for (const { topic, partitions } of delta.changedTopics.values()) {
       for (const index of partitions) this.#applyPartition(topic, topic.partitions[index]!, image)
     }
@@ -210,6 +205,25 @@ export class ReplicaManager implements ReplicaService {
     this.#options.logs.updateTopicConfig(topic.name, config)
   }
 
+  /** Opens anew what could not be opened, or failed, now that its directory works again. Acknowledged records are all there. */
+  reopenFailed(image: MetadataImage): void {
+    for (const [name, hosted] of [...this.#hosted]) {
+      if (hosted.failure === undefined && !hosted.partition?.isOffline) continue
+      const topic = image.topics.byId(hosted.topicId)
+      hosted.partition?.remove()
+      if (topic !== undefined) this.#open(name, topic, hosted.image, image)
+    }
+  }
+
+  /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
+  async deleteStrays(image: MetadataImage): Promise<void> {
+    for (const log of [...this.#options.logs.all()]) {
+      if (image.topics.byId(log.topicId) !== undefined) continue
+      this.#options.logger.info({ topic: log.topic, partition: log.partition }, 'log of a deleted topic found')
+      await this.#options.logs.delete(log.topic, log.partition)
+    }
+  }
+
   /** Resolves when every partition of the image that this broker holds is open, or has failed to open. */
   async whenOpened(): Promise<void> {
     for (const hosted of [...this.#hosted.values()]) await hosted.opened
@@ -243,13 +257,10 @@ export class ReplicaManager implements ReplicaService {
     const startedMs = this.#options.platform.clock.monotonic()
     for (;;) {
       const attempt = await this.#readAll(request)
-      if (request.signal?.aborted) {
-        attempt.answer.release()
-        return emptyAnswer
-      }
       const waitedMs = this.#options.platform.clock.monotonic() - startedMs
       const leftMs = request.maxWaitMs - waitedMs
-      if (leftMs <= 0 || attempt.mustAnswer || attempt.sizeBytes >= request.minBytes) return attempt.answer
+      const isEnough = attempt.mustAnswer || attempt.sizeBytes >= request.minBytes
+      if (isEnough || leftMs <= 0 || request.signal?.aborted) return attempt.answer
       attempt.answer.release()
       await new Promise<void>((resolve) => {
         const missingBytes = request.minBytes - attempt.sizeBytes

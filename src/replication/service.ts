@@ -84,7 +84,7 @@ export interface FetchRequest {
   readonly maxBytes: number
   readonly isolation: 'read-uncommitted' | 'read-committed'
   readonly partitions: readonly FetchPartition[]
-  /** Aborted when the client's connection closes: the wait ends and nothing is kept. */
+  /** Aborted when the client's connection closes: the wait ends at once. */
   readonly signal?: AbortSignal
 }
 

@@ -9,6 +9,7 @@ const claimedBytes = 2 ** 40
 interface MemoryFile {
   readonly kind: 'file'
   readonly content: FileContent
+  modifiedMs: number
 }
 
 interface MemoryDirectory {
@@ -35,11 +36,12 @@ class MemoryFiles implements Files {
   openSync(path: string, mode: OpenMode): FileHandle {
     const found = this.#find(path)
     if (found?.kind === 'directory') throw new FileError('open', path, 'EISDIR')
-    if (found !== undefined) return new MemoryHandle(path, found.content)
+    if (found !== undefined) return new MemoryHandle(path, mode, found)
+    const { entries } = this.#parent('open', path)
     if (mode !== 'create') throw new FileError('open', path, 'ENOENT')
-    const file: MemoryFile = { kind: 'file', content: new FileContent() }
-    this.#parent('open', path).entries.set(posix.basename(path), file)
-    return new MemoryHandle(path, file.content)
+    const file: MemoryFile = { kind: 'file', content: new FileContent(), modifiedMs: Date.now() }
+    entries.set(posix.basename(path), file)
+    return new MemoryHandle(path, mode, file)
   }
 
   async readFile(path: string, maxBytes: number): Promise<Buffer | undefined> {
@@ -52,26 +54,27 @@ class MemoryFiles implements Files {
 
   async list(path: string): Promise<readonly DirectoryEntry[] | undefined> {
     const found = this.#find(path)
-    if (found === undefined) return undefined
-    if (found.kind === 'file') throw new FileError('list', path, 'ENOTDIR')
+    if (found?.kind !== 'directory') return undefined
     return [...found.entries].map(([name, { kind }]) => ({ name, kind })).sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   async stat(path: string): Promise<FileStat | undefined> {
     const found = this.#find(path)
     if (found === undefined) return undefined
-    return { sizeBytes: found.kind === 'file' ? found.content.sizeBytes : 0, modifiedMs: 0, kind: found.kind }
+    if (found.kind === 'directory') return { sizeBytes: 0, modifiedMs: 0, kind: 'directory' }
+    return { sizeBytes: found.content.sizeBytes, modifiedMs: found.modifiedMs, kind: 'file' }
   }
 
   async makeDirectory(path: string): Promise<void> {
     let directory = this.#root
-    for (const name of namesOf(path)) {
+    const names = namesOf(path)
+    for (const [i, name] of names.entries()) {
       let next = directory.entries.get(name)
       if (next === undefined) {
         next = newDirectory()
         directory.entries.set(name, next)
       }
-      if (next.kind === 'file') throw new FileError('make folder', path, 'EEXIST')
+      if (next.kind === 'file') throw new FileError('make folder', path, i < names.length - 1 ? 'ENOTDIR' : 'EEXIST')
       directory = next
     }
   }
@@ -79,10 +82,15 @@ class MemoryFiles implements Files {
   async rename(from: string, to: string): Promise<void> {
     const node = this.#find(from)
     if (node === undefined) throw new FileError('rename', from, 'ENOENT')
-    this.#parent('rename', to).entries.set(posix.basename(to), node)
-    if (posix.normalize(from) !== posix.normalize(to)) {
-      this.#parent('rename', from).entries.delete(posix.basename(from))
-    }
+    const target = this.#parent('rename', to).entries
+    const replaced = this.#find(to)
+    if (replaced === node) return
+    if (to.startsWith(`${from}/`)) throw new FileError('rename', from, 'EINVAL')
+    if (replaced?.kind === 'directory' && node.kind === 'file') throw new FileError('rename', from, 'EISDIR')
+    if (replaced?.kind === 'file' && node.kind === 'directory') throw new FileError('rename', from, 'ENOTDIR')
+    if (replaced?.kind === 'directory' && replaced.entries.size > 0) throw new FileError('rename', from, 'ENOTEMPTY')
+    this.#parent('rename', from).entries.delete(posix.basename(from))
+    target.set(posix.basename(to), node)
   }
 
   async remove(path: string): Promise<void> {
@@ -96,10 +104,11 @@ class MemoryFiles implements Files {
   }
 
   async syncDirectory(path: string): Promise<void> {
-    if (this.#find(path)?.kind !== 'directory') throw new FileError('sync folder', path, 'ENOENT')
+    this.#directory('sync', path)
   }
 
   async lockDirectory(path: string): Promise<DirectoryLock> {
+    this.#directory('lock', path)
     if (this.#locked.has(path)) throw new DirectoryLockedError(path, process.pid, true)
     this.#locked.add(path)
     return { release: async () => void this.#locked.delete(path) }
@@ -125,29 +134,43 @@ class MemoryFiles implements Files {
   }
 
   #parent(operation: string, path: string): MemoryDirectory {
-    const parent = this.#find(posix.dirname(path))
-    if (parent?.kind !== 'directory') throw new FileError(operation, path, 'ENOENT')
-    return parent
+    return this.#directory(operation, posix.dirname(path), path)
+  }
+
+  /** The folder `path`; `shownPath` is what an error names. */
+  #directory(operation: string, path: string, shownPath = path): MemoryDirectory {
+    let node: MemoryNode = this.#root
+    for (const name of namesOf(path)) {
+      const next: MemoryNode | undefined = node.entries.get(name)
+      if (next === undefined) throw new FileError(operation, shownPath, 'ENOENT')
+      if (next.kind === 'file') throw new FileError(operation, shownPath, 'ENOTDIR')
+      node = next
+    }
+    return node
   }
 }
 
 class MemoryHandle implements FileHandle {
   readonly path: string
-  readonly #content: FileContent
+  readonly #mode: OpenMode
+  readonly #file: MemoryFile
+  #isOpen: boolean = true
 
-  constructor(path: string, content: FileContent) {
+  constructor(path: string, mode: OpenMode, file: MemoryFile) {
     this.path = path
-    this.#content = content
+    this.#mode = mode
+    this.#file = file
   }
 
   sizeSync(): number {
-    return this.#content.sizeBytes
+    return this.#use('stat').content.sizeBytes
   }
 
   writeSync(chunks: readonly Uint8Array[], position: number): void {
+    const { content } = this.#change('write')
     let at = position
     for (const chunk of chunks) {
-      this.#content.write(chunk, at)
+      content.write(chunk, at)
       at += chunk.length
     }
   }
@@ -157,24 +180,41 @@ class MemoryHandle implements FileHandle {
   }
 
   readSync(target: Uint8Array, position: number): number {
-    return this.#content.read(target, position)
+    return this.#use('read').content.read(target, position)
   }
 
   async read(target: Uint8Array, position: number): Promise<number> {
-    return this.#content.read(target, position)
+    return this.readSync(target, position)
   }
 
   async truncate(sizeBytes: number): Promise<void> {
-    this.#content.truncate(sizeBytes)
+    this.truncateSync(sizeBytes)
   }
 
   truncateSync(sizeBytes: number): void {
-    this.#content.truncate(sizeBytes)
+    this.#change('truncate').content.truncate(sizeBytes)
   }
 
-  async sync(): Promise<void> {}
+  async sync(): Promise<void> {
+    this.#use('sync')
+  }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#use('close')
+    this.#isOpen = false
+  }
+
+  #use(operation: string): MemoryFile {
+    if (!this.#isOpen) throw new FileError(operation, this.path, 'EBADF')
+    return this.#file
+  }
+
+  #change(operation: string): MemoryFile {
+    if (this.#mode === 'read') throw new FileError(operation, this.path, operation === 'write' ? 'EBADF' : 'EINVAL')
+    const file = this.#use(operation)
+    file.modifiedMs = Date.now()
+    return file
+  }
 }
 
 function newDirectory(): MemoryDirectory {

@@ -241,8 +241,9 @@ function failure(operation: string, path: string, error: unknown): FileError {
   return error instanceof FileError ? error : new FileError(operation, path, systemCodeOf(error), { cause: error })
 }
 
+/** True also when a part of the path is a file. */
 function isMissing(error: unknown): boolean {
-  return error instanceof FileError && error.systemCode === 'ENOENT'
+  return error instanceof FileError && (error.systemCode === 'ENOENT' || error.systemCode === 'ENOTDIR')
 }
 
 function checked(path: string): string {

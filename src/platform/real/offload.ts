@@ -21,13 +21,18 @@ interface PendingTask extends OffloadRequest {
 interface PoolWorker {
   readonly thread: Worker
   task: PendingTask | undefined
+  /** Stops the worker when it stays idle. */
+  idleTimeout: NodeJS.Timeout | undefined
 }
 
 /** Two: one long task (a recovery) doesn't hold up the short ones, and the event loop keeps a core to itself on four. */
 const maxWorkers = 2
+/** An idle worker holds about 10 MB, and starting one takes 30 ms. */
+const idleMs = 5000
 
 /**
- * A pool of worker threads, made when they are first needed. A worker keeps the process alive only while it runs a task.
+ * A pool of worker threads, started when they are needed and stopped when they are idle for a while. A worker keeps the
+ * process alive only while it runs a task.
  * Tasks wait in the order they came; whoever offloads bounds what it has under way.
  */
 export class RealOffload implements Offload {
@@ -51,7 +56,7 @@ export class RealOffload implements Offload {
   #start(threads: typeof import('node:worker_threads')): PoolWorker {
     const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.')) // .ts in development, .js when compiled
     const thread = new threads.Worker(new URL(`./offload-worker${extension}`, import.meta.url), { execArgv: [] })
-    const worker: PoolWorker = { thread, task: undefined }
+    const worker: PoolWorker = { thread, task: undefined, idleTimeout: undefined }
     this.#workers.add(worker)
     thread.on('message', (answer: OffloadAnswer) => {
       const task = worker.task
@@ -78,8 +83,11 @@ export class RealOffload implements Offload {
   #next(worker: PoolWorker): void {
     const task = this.#waiting.shift()
     worker.task = task
+    clearTimeout(worker.idleTimeout)
     if (task === undefined) {
       worker.thread.unref()
+      worker.idleTimeout = setTimeout(() => this.#stop(worker), idleMs)
+      worker.idleTimeout.unref()
       return
     }
     worker.thread.ref()
@@ -90,5 +98,10 @@ export class RealOffload implements Offload {
       task.reject(new OffloadError(`Cannot copy the input of ${task.name}`, { cause: error }))
       this.#next(worker)
     }
+  }
+
+  #stop(worker: PoolWorker): void {
+    this.#workers.delete(worker) // at once: no task is given to it any more
+    void worker.thread.terminate()
   }
 }

@@ -5,7 +5,7 @@ import { RealFiles } from './files.ts'
 import { RealNetwork } from './network.ts'
 import { RealOffload } from './offload.ts'
 
-/** The operating system through Node. Several in one process share nothing but the directory locks. */
+/** The operating system through Node. Several in one process share the directory locks and the workers. */
 export function createRealPlatform(): Platform {
   return {
     clock: realClock,
@@ -15,9 +15,12 @@ export function createRealPlatform(): Platform {
     }),
     files: new RealFiles(),
     network: new RealNetwork(),
-    offload: new RealOffload(),
+    offload: realOffload,
   }
 }
+
+/** One pool: many brokers in the process of a test do not each start threads. */
+const realOffload = new RealOffload()
 
 const realClock: Clock = {
   now: () => Date.now(),

@@ -167,21 +167,21 @@ export class SimulatedDisk {
 
   list(path: string): DirectoryEntry[] | undefined {
     const node = this.find(path)
-    if (node === undefined) return undefined
-    if (node.kind !== 'directory') throw new FileError('list', path, 'ENOTDIR')
+    if (node?.kind !== 'directory') return undefined
     const entries: DirectoryEntry[] = [...node.entries].map(([name, { kind }]) => ({ name, kind }))
     return entries.sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   makeDirectory(path: string): void {
     let directory = this.#root
-    for (const name of namesOf(path)) {
+    const names = namesOf(path)
+    for (const [i, name] of names.entries()) {
       let next = directory.entries.get(name)
       if (next === undefined) {
         next = newDirectory()
         this.#change([{ directory, name, node: next }])
       }
-      if (next.kind !== 'directory') throw new FileError('make folder', path, 'ENOTDIR')
+      if (next.kind === 'file') throw new FileError('make folder', path, i < names.length - 1 ? 'ENOTDIR' : 'EEXIST')
       directory = next
     }
   }
@@ -302,7 +302,7 @@ export class SimulatedDisk {
       directory = directory?.kind === 'directory' ? directory.entries.get(parent) : undefined
     }
     if (directory?.kind === 'directory') return { directory, name }
-    if (mayMiss && directory === undefined) return { directory, name }
+    if (mayMiss) return { directory: undefined, name }
     throw new FileError(operation, path, directory === undefined ? 'ENOENT' : 'ENOTDIR')
   }
 }

@@ -18,7 +18,7 @@ const deferUs = 1
 /**
  * A machine of the simulation: a disk and a wall clock that outlive its crashes, and one process at a time.
  *
- *   up -> down    `crash`: power is lost
+ *   up -> down    `crash`: power is lost; `kill`: the process is killed
  *   down -> up    `restart`: a new process, over what the disk kept
  */
 export class SimulatedHost implements NetworkHost {
@@ -66,13 +66,13 @@ export class SimulatedHost implements NetworkHost {
    * their connections reset. The disk keeps what was synced, and of the rest what the seed says.
    */
   crash(): void {
-    if (this.#process === undefined) return
-    this.#process.kill()
-    this.#network.dropProcess(this.#process)
+    this.#end('crash')
     this.disk.crash()
-    this.#record('crash')
-    this.#process = undefined
-    this.#platform = undefined
+  }
+
+  /** The process is killed (SIGKILL): as in a crash, but the system lives, and with it the page cache. */
+  kill(): void {
+    this.#end('kill')
   }
 
   /** Starts a new process; its platform. */
@@ -119,8 +119,17 @@ export class SimulatedHost implements NetworkHost {
       random: tracedRandom(this.#random, process, scheduler),
       files,
       network: this.#network.portOf(this, process),
-      offload: offloadOf(process, this.#latencies),
+      offload: offloadOf(process, scheduler, this.#latencies),
     }
+  }
+
+  #end(operation: string): void {
+    if (this.#process === undefined) return
+    this.#record(operation)
+    this.#process.kill()
+    this.#network.dropProcess(this.#process)
+    this.#process = undefined
+    this.#platform = undefined
   }
 
   #record(operation: string): void {
@@ -162,17 +171,16 @@ function tracedRandom(random: Random, process: Process, scheduler: Scheduler): R
 }
 
 /** Runs the task on the spot, some time later, with copies as a worker would have them. */
-function offloadOf(process: Process, latencies: Prng): Offload {
+function offloadOf(process: Process, scheduler: Scheduler, latencies: Prng): Offload {
   return {
-    run: (task, input) => {
-      const copy = structuredClone(input)
-      return process.perform(latencies.between(50, 2000), () => {
+    run: (task, input) =>
+      process.perform(latencies.between(50, 2000), () => {
+        scheduler.trace.record(scheduler.nowUs, process.host, 'offload', task.name, 0, 0)
         try {
-          return structuredClone(task.run(copy))
+          return structuredClone(task.run(structuredClone(input)))
         } catch (error) {
           throw new OffloadError(messageOf(error))
         }
-      })
-    },
+      }),
   }
 }

@@ -9,7 +9,7 @@
  *
  * `Simulation` owns virtual time and runs one event after the other, and after each all promises that can settle; a
  * `SimulatedHost` has a disk, a clock and one process at a time, whose `platform` it gives; faults are methods of the
- * host (crash, pause, jumpClock), of its disk (failNext, capacityBytes, syncUs) and of the network (cut, partition, delay).
+ * host (crash, kill, pause, jumpClock), of its disk (failNext, capacityBytes, syncUs) and of the network (cut, partition, delay).
  *
  * Invariants:
  * - Two runs of one seed do the same calls at the same virtual times with the same bytes: `traceHash` is equal. For that the
@@ -24,9 +24,9 @@
  *   trace.ts        the running hash                 files.ts       the port over a disk
  *   prng.ts         sfc32                            network.ts     links, listeners; socket.ts: a connection's end
  */
-export { type DiskFault, SimulatedDisk } from './disk.ts'
-export { SimulatedHost } from './host.ts'
-export { SimulatedNetwork } from './network.ts'
+export type { DiskFault, SimulatedDisk } from './disk.ts'
+export type { SimulatedHost } from './host.ts'
+export type { SimulatedNetwork } from './network.ts'
 export { HostCrashedError } from './process.ts'
 export {
   createSimulation,

@@ -29,6 +29,8 @@ export class SimulatedNetwork {
   readonly #hosts = new Map<string, NetworkHost>()
   readonly #listeners = new Map<string, SimulatedListener>()
   readonly #sockets = new Set<SimulatedSocket>()
+  /** Sockets with data on a cut link; a closed one may be among them. */
+  readonly #stalled = new Set<SimulatedSocket>()
   readonly #cutLinks = new Set<string>()
   readonly #delaysUs = new Map<string, number>()
   #nextPort = firstEphemeralPort
@@ -46,7 +48,11 @@ export class SimulatedNetwork {
   /** What was sent over a cut link meanwhile arrives now, in its order. */
   heal(from: string, to: string): void {
     if (!this.#cutLinks.delete(linkName(from, to))) return
-    for (const socket of this.#sockets) if (socket.host === from && socket.peerHost === to) socket.resend()
+    for (const socket of this.#stalled) {
+      if (socket.host !== from || socket.peerHost !== to) continue
+      this.#stalled.delete(socket)
+      socket.resend()
+    }
   }
 
   /** Cuts each link, both ways, between hosts of different groups. A host in no group stays connected to all. */
@@ -100,6 +106,10 @@ export class SimulatedNetwork {
   drawLatencyUs(from: string, to: string): number {
     if (from === to) return this.#random.between(...this.localLatencyUs)
     return this.#random.between(...this.latencyUs) + (this.#delaysUs.get(linkName(from, to)) ?? 0)
+  }
+
+  addStalled(socket: SimulatedSocket): void {
+    this.#stalled.add(socket)
   }
 
   forget(socket: SimulatedSocket): void {

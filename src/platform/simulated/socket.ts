@@ -73,10 +73,10 @@ export class SimulatedSocket implements Socket {
   #windowUsed = 0
   #isFlushPlanned: boolean = false
   #needsDrain: boolean = false
-  /** No later segment arrives before this time: the order stays. */
-  #lastArrivalUs = 0
-  /** Sent over a link that is cut. */
-  #stalled: Segment[] = []
+  /** Sent, not arrived. An arrival takes the first, whichever it was planned for: so the order stays. */
+  readonly #onTheWay: Segment[] = []
+  /** Arrivals that a cut link prevented. */
+  #stalledCount = 0
 
   // Receiving.
   readonly #received: Segment[] = []
@@ -196,9 +196,7 @@ export class SimulatedSocket implements Socket {
 
   /** The link is whole again: what it lost is sent once more. */
   resend(): void {
-    const stalled = this.#stalled
-    this.#stalled = []
-    for (const segment of stalled) this.#send(segment)
+    for (; this.#stalledCount > 0; this.#stalledCount--) this.#planArrival()
   }
 
   /** Moves what fits from the queue into the window and sends it; then, when nothing is left, the end. */
@@ -207,7 +205,10 @@ export class SimulatedSocket implements Socket {
     if (this.#isClosed) return
     const room = windowBytes - this.#windowUsed
     const length = Math.min(room, this.#queuedBytes)
-    if (length > 0 || (this.#queue.length > 0 && this.#queuedBytes === 0)) this.#sendData(this.#takeQueued(length))
+    const written: (() => void)[] = []
+    if (this.#queue.length > 0) this.#sendData(this.#takeQueued(length, written))
+    for (const onWritten of written) onWritten()
+    if (this.#isClosed) return // by one of them
     if (this.#needsDrain && this.#queuedBytes === 0) {
       this.#needsDrain = false
       if (!this.#isEnded) this.#handlers?.onDrain?.()
@@ -220,8 +221,8 @@ export class SimulatedSocket implements Socket {
     }
   }
 
-  /** A copy of the next `length` queued bytes. */
-  #takeQueued(length: number): Buffer {
+  /** A copy of the next `length` queued bytes; adds the callbacks of the writes that are done with them to `written`. */
+  #takeQueued(length: number, written: (() => void)[]): Buffer {
     const data = Buffer.allocUnsafeSlow(length)
     let filled = 0
     let writesDone = 0
@@ -234,7 +235,7 @@ export class SimulatedSocket implements Socket {
       if (this.#sentOfFirst < write.length) break
       this.#sentOfFirst = 0
       writesDone++
-      if (write.onWritten !== undefined) this.#later(write.onWritten)
+      if (write.onWritten !== undefined) written.push(write.onWritten)
     }
     this.#queue.splice(0, writesDone)
     this.#queuedBytes -= length
@@ -256,13 +257,21 @@ export class SimulatedSocket implements Socket {
   }
 
   #send(segment: Segment): void {
+    this.#onTheWay.push(segment)
+    this.#planArrival()
+  }
+
+  #planArrival(): void {
     const { network, scheduler } = this.#context
-    const arrivalUs = Math.max(this.#lastArrivalUs, scheduler.nowUs + network.drawLatencyUs(this.host, this.peerHost))
-    this.#lastArrivalUs = arrivalUs
+    const latencyUs = network.drawLatencyUs(this.host, this.peerHost)
     // Nobody owns the event: that the peer's process is dead or paused doesn't stop the data on its way.
-    scheduler.schedule(arrivalUs - scheduler.nowUs, undefined, () => {
-      if (this.#stalled.length > 0 || network.isCut(this.host, this.peerHost)) this.#stalled.push(segment)
-      else this.#peer.#arrive(segment)
+    scheduler.schedule(latencyUs, undefined, () => {
+      if (network.isCut(this.host, this.peerHost)) {
+        this.#stalledCount++
+        network.addStalled(this)
+      } else {
+        this.#peer.#arrive(this.#onTheWay.shift()!)
+      }
     })
   }
 
@@ -274,7 +283,8 @@ export class SimulatedSocket implements Socket {
       return
     }
     this.#received.push(segment)
-    this.#context.scheduler.schedule(0, this.process, () => this.#deliver())
+    if (this.process.isPaused) this.#later(() => this.#deliver())
+    else this.#deliver()
   }
 
   /** Gives the handlers what was received. */

@@ -66,13 +66,18 @@ describe('a codec', () => {
   })
 
   test('writes a tagged field of 128 bytes and more with its real size', () => {
-    for (const count of [7, 8, 1200, 200_000]) {
-      const nodeEndpoints = Array.from({ length: count }, (_, nodeId) => ({ nodeId, host: 'host', port: 1 }))
+    const endpoints = (count: number, hostBytes: number) => {
+      const nodeEndpoints = Array.from({ length: count }, () => ({ nodeId: 1, host: 'h'.repeat(hostBytes), port: 1 }))
       const bytes = encode(FetchResponse, 16, { responses: [], nodeEndpoints })
       const reader = new Reader(bytes)
-      expect(decodeMessage(FetchResponse, 16, reader).nodeEndpoints).toHaveLength(count)
+      expect(decodeMessage(FetchResponse, 16, reader).nodeEndpoints).toEqual(
+        nodeEndpoints.map((node) => ({ ...node, rack: null })),
+      )
       expect(reader.remaining).toBe(0)
     }
+    for (let hostBytes = 100; hostBytes < 140; hostBytes++) endpoints(1, hostBytes)
+    for (let hostBytes = 16_350; hostBytes < 16_390; hostBytes++) endpoints(1, hostBytes)
+    endpoints(200_000, 4)
   })
 
   test('skips tags it does not know, in every struct', () => {
@@ -129,6 +134,8 @@ describe('a codec', () => {
     expect(offsetOf('ffffffffffffffff')).toBe(-1)
     expect(offsetOf('0000000100000000')).toBe(2 ** 32)
     expect(offsetOf('0020000000000000')).toBe(tooHighInt64)
+    expect(offsetOf('0030000000000000')).toBe(tooHighInt64)
+    expect(offsetOf('ffd0000000000000')).toBe(tooLowInt64)
     expect(offsetOf('7fffffffffffffff')).toBe(tooHighInt64)
     expect(offsetOf('8000000000000000')).toBe(tooLowInt64)
     expect(Number.isSafeInteger(tooHighInt64) || Number.isSafeInteger(tooLowInt64)).toBe(false)

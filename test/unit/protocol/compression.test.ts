@@ -127,6 +127,20 @@ test('gzip and zstd frames of other levels are read', () => {
   expect(decompress('zstd', zstdCompressSync(bytes), bytes.length)).toEqual(bytes)
 })
 
+test('a worker gets the packed bytes alone, not the memory they are part of', async () => {
+  const batch = buildBatch({ codec: 'gzip', records: [{ timestamp: 1, value: samples[2]! }] })
+  const view = new BatchView(Buffer.concat([Buffer.alloc(1 << 20), batch]), 1 << 20)
+  let cloned = 0
+  const watching: Offload = {
+    run: async (task, input) => {
+      cloned = (input as { readonly bytes: Uint8Array }).bytes.buffer.byteLength
+      return task.run(input)
+    },
+  }
+  expect(await openRecordBytesOff(view, 1 << 20, watching)).toEqual(openRecordBytes(view, 1 << 20))
+  expect(cloned).toBe(view.recordBytes.length)
+})
+
 test('a codec that does not exist is a corrupt batch', () => {
   const batch = buildBatch({ records: [{ timestamp: 1 }] })
   batch[22] = 5
@@ -135,5 +149,5 @@ test('a codec that does not exist is a corrupt batch', () => {
 
 test('a worker finds the task by its name', async () => {
   const module = (await import(decompressionTask.module)) as Record<string, unknown>
-  expect(module[decompressionTask.name]).toBe(decompressionTask.run)
+  expect(module[decompressionTask.name]).toBe(decompressionTask)
 })

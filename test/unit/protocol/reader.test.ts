@@ -46,6 +46,7 @@ describe('Reader', () => {
 
 describe('a hostile message', () => {
   const hostile: [string, () => unknown][] = [
+    ['one topic more than bytes for it', () => decodeMessage(MetadataRequest, 1, read('00000002 0001 61'))],
     ['a topic count of 2^31 - 1', () => decodeMessage(MetadataRequest, 1, read('7fffffff'))],
     ['a compact count of 2^32 - 2', () => decodeMessage(MetadataRequest, 9, read('ffffffff0f 00'))],
     ['a negative count', () => decodeMessage(MetadataRequest, 1, read('fffffffe'))],
@@ -60,12 +61,22 @@ describe('a hostile message', () => {
   const produce9 = '00 ffff 00000001 02 0274 02 00000000'
 
   test.each(hostile)('with %s is refused before anything is allocated for it', (_, decode) => {
-    expect(decode).toThrow(MalformedRequestError)
+    expect(decode).toThrow(/claims|Message ends/)
     const before = process.memoryUsage()
     for (let i = 0; i < 200; i++) expect(decode).toThrow(MalformedRequestError)
     const after = process.memoryUsage()
     expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8 << 20)
     expect(after.heapUsed - before.heapUsed).toBeLessThan(32 << 20)
+  })
+
+  test('is refused at its first false claim, by the least that an element takes', () => {
+    expect(() => decodeMessage(MetadataRequest, 1, read('00000002 0000 00'))).toThrow(
+      'Array claims 2 elements with 3 bytes left',
+    )
+    expect(() => decodeMessage(OffsetFetchRequest, 1, read('0000 00000001 0000 00000002 00000000 000000'))).toThrow(
+      'Array claims 2 elements with 7 bytes left',
+    )
+    expect(() => decodeMessage(MetadataRequest, 9, read('03 02 61 00'))).toThrow(MalformedRequestError)
   })
 
   test('of a million tiny elements is refused, one of many real elements is not', () => {

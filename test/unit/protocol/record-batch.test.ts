@@ -154,11 +154,11 @@ describe('a batch', () => {
   })
 
   test('with timestamps beyond 2^53 reads as out of range, and keeps its bytes', () => {
-    const batch = buildBatch({ records: [{ timestamp: 1 }] })
+    const batch = buildBatch({ records: [{ timestamp: 1 }, { timestamp: 2 ** 40 }] })
     batch.writeBigInt64BE(2n ** 63n - 1n, 27)
     batch.writeBigInt64BE(2n ** 63n - 1n, 35)
     expect(new BatchView(batch).maxTimestamp).toBe(tooHighInt64)
-    expect(recordsOf(batch)[0]?.timestamp).toBe(tooHighInt64)
+    expect(recordsOf(batch).map((record) => record.timestamp)).toEqual([tooHighInt64, tooHighInt64])
     expect(walk(batch)).toMatchObject({ ok: true, maxTimestamp: tooHighInt64 })
     expect(batch.readBigInt64BE(35)).toBe(2n ** 63n - 1n)
   })
@@ -220,7 +220,9 @@ describe('walkRecords', () => {
     ['a negative header count', '0c000000010101'],
     ['a header without a key', '10000000010102' + '01' + '01'],
     ['a varint of eleven bytes', '2800ffffffffffffffffffff010000010100000000'],
-    ['a varint of 33 bits', '1400' + '00' + 'ffffffff1f' + '01' + '01' + '00' + '00'],
+    ['a varint of 33 bits', '140000' + '8080808010' + '010100'],
+    ['a varint that goes on into the next field', '0e00' + '8080' + '00010100'],
+    ['a negative length that hides the right one', '0d000000010100'],
     ['bytes after the last record', '0c00000001010000'],
     ['no bytes at all', ''],
   ])('finds %s', (what, records) => {
@@ -228,6 +230,13 @@ describe('walkRecords', () => {
     expect(checkBatch(batch, 0, batch.length)).toBe('ok')
     expect(walk(batch)).toMatchObject({ ok: false })
     if (what !== 'an offset delta that is not the next') expect(() => recordsOf(batch)).toThrow(CorruptBatchError)
+  })
+
+  test('refuses a header count by the bytes that are left', () => {
+    expect(walk(rawBatch(1, '0c00000001017e'))).toEqual({
+      ok: false,
+      reason: 'Record claims 63 headers with 0 bytes left',
+    })
   })
 
   test('finds a count or a last offset delta that is not the records', () => {
@@ -242,30 +251,43 @@ describe('walkRecords', () => {
     expect(walk(batch)).toEqual({ ok: false, reason: 'Batch of 2 records has last offset delta 2' })
   })
 
-  test('throws for no bytes whatever, and readRecords throws nothing unexpected', () => {
-    const arbitrary = fc.uint8Array({ maxLength: 80 })
-    const near = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 })
+  test('never throws, and passes just what readRecords reads in whole', () => {
+    const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 })
+    const random = fc.tuple(fc.integer({ min: 0, max: 4 }), fc.uint8Array({ maxLength: 40 }))
     fc.assert(
-      fc.property(
-        arbitraryBatch,
-        near,
-        arbitrary,
-        fc.integer({ min: 0, max: 6 }),
-        (options, changes, random, count) => {
-          const batch = buildBatch({ ...options, codec: 'none' })
-          for (const [at, byte] of changes) batch[61 + (at % (batch.length - 61))] = byte
-          for (const each of [batch, rawBatch(count, Buffer.from(random).toString('hex'))]) {
-            walk(each)
-            try {
-              recordsOf(each)
-            } catch (error) {
-              expect(error).toBeInstanceOf(CorruptBatchError)
-            }
-          }
-        },
-      ),
+      fc.property(arbitraryBatch, changes, random, (options, changed, [count, bytes]) => {
+        const batch = buildBatch({ ...options, codec: 'none' })
+        for (const [at, byte] of changed) batch[61 + (at % (batch.length - 61))] = byte
+        for (const each of [batch, rawBatch(count, Buffer.from(bytes).toString('hex'))]) {
+          const walked = walk(each)
+          const records = recordsIfReadable(each)
+          const { baseOffset } = new BatchView(each)
+          expect(walked.ok).toBe(records?.every((record, i) => record.offset === baseOffset + i) ?? false)
+          if (!walked.ok) continue
+          expect(walked.firstKeyless).toBe(records?.findIndex((record) => record.key === null))
+          if (records?.length) expect(walked.maxTimestamp).toBe(Math.max(...records.map((record) => record.timestamp)))
+        }
+      }),
+      { numRuns: 300 },
     )
   })
+})
+
+/** Undefined when the batch is refused; any other error fails the test. */
+function recordsIfReadable(batch: Buffer): KafkaRecord[] | undefined {
+  try {
+    return recordsOf(batch)
+  } catch (error) {
+    if (error instanceof CorruptBatchError) return undefined
+    throw error
+  }
+}
+
+test('offsets that do not rise, or pass the last, are corrupt', () => {
+  const same = rawBatch(2, '0c000002010100' + '0c000002010100')
+  expect(() => recordsOf(same)).toThrow('Record 1 has offset delta 1 after 1')
+  const beyond = rawBatch(2, '0c000000010100' + '0c000004010100')
+  expect(() => recordsOf(beyond)).toThrow('Record 1 has offset delta 2 after 0')
 })
 
 test('a compacted batch keeps the offsets of the records that are left', () => {

@@ -31,8 +31,17 @@ const image: MetadataImage = {
   index: 1,
   term: 1,
   cluster: { size: 0, broker: () => undefined, brokers: () => [] },
-  topics: { size: 1, byName: () => orders, byId: () => orders, all: () => [orders] },
+  topics: {
+    size: 1,
+    byName: () => orders,
+    byId: () => orders,
+    all: () => [orders],
+    onBroker: () => [],
+    ledBy: () => [],
+    collidingWith: () => undefined,
+  },
   configs: { of: () => new Map() },
+  clusterId: '',
   features: new Map(),
   nextProducerId: 0 as ProducerId,
 }
@@ -171,7 +180,7 @@ test('ReplicaManager.fetch() ends when its client is gone', async () => {
   const waiting = fetch({ signal: client.signal })
   await turn()
   client.abort()
-  expect((await waiting).partitions).toEqual([])
+  expect((await waiting).partitions).toMatchObject([{ sizeBytes: 0 }])
   expect(time.pendingCount).toBe(0)
 })
 
@@ -231,7 +240,7 @@ test('ReplicaManager tells coordinators of leaderships that came, went and were 
   manager.onLeadership({
     onLeader: (partition) => seen.push(`leads ${partition.topic}-${partition.partition} in ${partition.leaderEpoch}`),
     onResigned: (topic, partition, epoch) => seen.push(`resigned ${topic}-${partition} in ${epoch}`),
-    onTopicsDeleted: (topics) => seen.push(`deleted ${topics}`),
+    onTopicsDeleted: (topics) => seen.push(`deleted ${topics.map(({ name }) => name)}`),
   })
   create()
   await turn()

@@ -1,0 +1,266 @@
+import type { LeaderEpoch } from '../base/index.ts'
+import {
+  CoordinatorRuntime,
+  type Now,
+  type Outcome,
+  type PartitionStore,
+  type RuntimeFailure,
+  type RuntimeResult,
+  type Ticket,
+} from '../coordinator-runtime/index.ts'
+import type { Platform } from '../platform/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+import type { GroupConfig } from './config.ts'
+import type { GroupTimer } from './effects.ts'
+import { GroupMachine } from './group-machine.ts'
+import type { DeletedTopic } from './offset-rules.ts'
+import { partitionFor } from './partition-for.ts'
+import { type GroupRecord, groupRecordCodec } from './records.ts'
+import type {
+  DeleteGroupResponse,
+  DescribeGroupResponse,
+  HeartbeatRequest,
+  HeartbeatResponse,
+  JoinGroupRequest,
+  JoinGroupResponse,
+  LeaveGroupRequest,
+  LeaveGroupResponse,
+  ListedGroup,
+  ListGroupsRequest,
+  ListGroupsResponse,
+  OffsetCommitRequest,
+  OffsetCommitResponse,
+  OffsetDeleteRequest,
+  OffsetDeleteResponse,
+  OffsetFetchRequest,
+  OffsetFetchResponse,
+  SyncGroupRequest,
+  SyncGroupResponse,
+} from './types.ts'
+
+export const groupTopic = '__consumer_offsets'
+
+export interface GroupCoordinatorOptions {
+  readonly config: GroupConfig
+  readonly store: PartitionStore
+  readonly platform: Pick<Platform, 'clock' | 'timers' | 'random' | 'offload'>
+  readonly logger: Logger
+  /** Partitions of `__consumer_offsets`; undefined while there is no such topic. */
+  readonly partitionCount: () => number | undefined
+  /** `offsets.commit.timeout.ms` */
+  readonly writeTimeoutMs: number
+}
+
+/** Of a client id this much goes into member ids: names on the wire have a limit. */
+const maxIdPrefix = 1000
+/** Between two tries to forget a deleted topic in a partition that is being loaded. */
+const deleteTopicsRetryMs = 200
+
+/**
+ * What clients ask of the group coordinator on this broker. Every method answers; none rejects. Joins and syncs wait for as long
+ * as the group does, whether or not their client is still there.
+ */
+export class GroupCoordinator {
+  readonly #options: GroupCoordinatorOptions
+  readonly #runtime: CoordinatorRuntime<GroupMachine, GroupRecord, GroupTimer>
+
+  constructor(options: GroupCoordinatorOptions) {
+    this.#options = options
+    const { config, store, platform, logger, writeTimeoutMs } = options
+    this.#runtime = new CoordinatorRuntime({
+      topic: groupTopic,
+      store,
+      clock: platform.clock,
+      timers: platform.timers,
+      offload: platform.offload,
+      logger,
+      codec: groupRecordCodec,
+      createMachine: () => new GroupMachine(config),
+      writeTimeoutMs,
+    })
+  }
+
+  /** See `CoordinatorRuntime.becomeLeader`. */
+  becomeLeader(partition: number, leaderEpoch: LeaderEpoch): void {
+    this.#runtime.becomeLeader(partition, leaderEpoch)
+  }
+
+  /** See `CoordinatorRuntime.resign`. */
+  resign(partition: number, leaderEpoch: LeaderEpoch): void {
+    this.#runtime.resign(partition, leaderEpoch)
+  }
+
+  stop(): void {
+    this.#runtime.stop()
+  }
+
+  async joinGroup(request: JoinGroupRequest): Promise<JoinGroupResponse> {
+    const { groupId, memberId, sessionTimeoutMs } = request
+    const { minSessionTimeoutMs, maxSessionTimeoutMs } = this.#options.config
+    if (groupId === '') return { ok: false, reason: 'invalid-group-id', memberId }
+    if (sessionTimeoutMs < minSessionTimeoutMs || sessionTimeoutMs > maxSessionTimeoutMs) {
+      return { ok: false, reason: 'invalid-session-timeout', memberId }
+    }
+    const newMemberId = memberId === '' ? this.#newMemberId(request.groupInstanceId ?? request.clientId) : memberId
+    const result = await this.#run<JoinGroupResponse>(groupId, (machine, now, ticket) =>
+      machine.members.join(request, newMemberId, ticket, now),
+    )
+    return result.ok ? result.value : { ok: false, reason: orServerError(result.reason), memberId }
+  }
+
+  async syncGroup(request: SyncGroupRequest): Promise<SyncGroupResponse> {
+    if (request.groupId === '') return { ok: false, reason: 'invalid-group-id' }
+    const result = await this.#run<SyncGroupResponse>(request.groupId, (machine, now, ticket) =>
+      machine.members.sync(request, ticket, now),
+    )
+    // The rebalance it is part of was lost with the coordinator before: it must join again, which older clients do on this.
+    if (!result.ok && result.reason === 'coordinator-load-in-progress') {
+      return { ok: false, reason: 'rebalance-in-progress' }
+    }
+    return result.ok ? result.value : { ok: false, reason: orServerError(result.reason) }
+  }
+
+  async heartbeat(request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    if (request.groupId === '') return { ok: false, reason: 'invalid-group-id' }
+    const result = await this.#run<HeartbeatResponse>(request.groupId, (machine, now, ticket) =>
+      machine.members.heartbeat(request, ticket, now),
+    )
+    if (result.ok) return result.value
+    // As Kafka does: a client that is told of the load would ask again at once, and its session is fresh after it anyway.
+    if (result.reason === 'coordinator-load-in-progress') return { ok: true }
+    return { ok: false, reason: orNotAvailable(result.reason) }
+  }
+
+  async leaveGroup(request: LeaveGroupRequest): Promise<LeaveGroupResponse> {
+    if (request.groupId === '') return { ok: false, reason: 'invalid-group-id' }
+    const result = await this.#run<LeaveGroupResponse>(request.groupId, (machine, now, ticket) =>
+      machine.members.leave(request, ticket, now),
+    )
+    return result.ok ? result.value : { ok: false, reason: orNotAvailable(result.reason) }
+  }
+
+  /** The group id may be empty: old clients commit so. */
+  async offsetCommit(request: OffsetCommitRequest): Promise<OffsetCommitResponse> {
+    const result = await this.#run<OffsetCommitResponse>(request.groupId, (machine, now, ticket) =>
+      machine.offsets.commit(request, ticket, now),
+    )
+    if (result.ok) return result.value
+    const tooLarge = result.reason === 'record-too-large'
+    return { ok: false, reason: tooLarge ? 'invalid-commit-offset-size' : result.reason }
+  }
+
+  /** One answer for each request, in their order. */
+  offsetFetch(requests: readonly OffsetFetchRequest[]): Promise<readonly OffsetFetchResponse[]> {
+    return Promise.all(
+      requests.map(async (request): Promise<OffsetFetchResponse> => {
+        const result = await this.#run<OffsetFetchResponse>(request.groupId, (machine, now, ticket) =>
+          machine.offsets.fetch(request, ticket, now),
+        )
+        if (result.ok) return result.value
+        return { ok: false, groupId: request.groupId, reason: orNotAvailable(result.reason) }
+      }),
+    )
+  }
+
+  /** One answer for each group, in their order. */
+  describeGroups(groupIds: readonly string[]): Promise<readonly DescribeGroupResponse[]> {
+    return Promise.all(
+      groupIds.map(async (groupId): Promise<DescribeGroupResponse> => {
+        const result = await this.#run<DescribeGroupResponse>(groupId, (machine, now, ticket) =>
+          machine.describe(groupId, ticket, now),
+        )
+        return result.ok ? result.value : { ok: false, groupId, reason: orNotAvailable(result.reason) }
+      }),
+    )
+  }
+
+  /** The groups of all partitions that this broker coordinates; refused while one of them is being loaded. */
+  async listGroups(request: ListGroupsRequest): Promise<ListGroupsResponse> {
+    const lists = await Promise.all(
+      this.#runtime.partitions.map((partition) =>
+        this.#runtime.run<readonly ListedGroup[]>(partition, null, (machine, now, ticket) =>
+          machine.list(request, ticket, now),
+        ),
+      ),
+    )
+    const groups: ListedGroup[] = []
+    for (const list of lists) {
+      if (list.ok) groups.push(...list.value)
+      else if (list.reason !== 'not-coordinator') {
+        const loads = list.reason === 'coordinator-load-in-progress'
+        return { ok: false, reason: loads ? list.reason : 'coordinator-not-available' }
+      }
+    }
+    return { ok: true, groups }
+  }
+
+  /** One answer for each group, in their order. */
+  deleteGroups(groupIds: readonly string[]): Promise<readonly DeleteGroupResponse[]> {
+    return Promise.all(groupIds.map(async (groupId) => ({ groupId, reason: await this.#deleteGroup(groupId) })))
+  }
+
+  async #deleteGroup(groupId: string): Promise<DeleteGroupResponse['reason']> {
+    for (let turn = 0; ; turn++) {
+      const result = await this.#run<DeleteGroupResponse['reason'] | 'more'>(groupId, (machine, now, ticket) =>
+        machine.offsets.deleteGroup(groupId, ticket, now),
+      )
+      if (!result.ok) return orServerError(result.reason)
+      // A group that only had offsets is gone with the last of them.
+      if (result.value === 'group-id-not-found' && turn > 0) return null
+      if (result.value !== 'more') return result.value
+    }
+  }
+
+  async offsetDelete(request: OffsetDeleteRequest): Promise<OffsetDeleteResponse> {
+    const result = await this.#run<OffsetDeleteResponse>(request.groupId, (machine, now, ticket) =>
+      machine.offsets.deleteOffsets(request, ticket, now),
+    )
+    return result.ok ? result.value : { ok: false, reason: orServerError(result.reason) }
+  }
+
+  /** Topics are gone: what was committed for them is forgotten. For each broker to do with the groups it coordinates. */
+  async onTopicsDeleted(topics: readonly DeletedTopic[]): Promise<void> {
+    await Promise.all(this.#runtime.partitions.map((partition) => this.#deleteTopics(partition, topics)))
+  }
+
+  async #deleteTopics(partition: number, topics: readonly DeletedTopic[]): Promise<void> {
+    const { timers } = this.#options.platform
+    for (;;) {
+      const result = await this.#runtime.run<'done' | 'more'>(partition, null, (machine, now, ticket) =>
+        machine.offsets.deleteTopics(topics, ticket, now),
+      )
+      if (result.ok && result.value === 'done') return
+      if (!result.ok && result.reason === 'not-coordinator') return
+      if (!result.ok) await new Promise<void>((resolve) => timers.set(deleteTopicsRetryMs, resolve))
+    }
+  }
+
+  #run<T>(
+    groupId: string,
+    decide: (machine: GroupMachine, now: Now, ticket: Ticket<T>) => Outcome<GroupRecord, GroupTimer>,
+  ): Promise<RuntimeResult<T>> {
+    const partitionCount = this.#options.partitionCount()
+    if (partitionCount === undefined) return Promise.resolve({ ok: false, reason: 'not-coordinator' })
+    return this.#runtime.run(partitionFor(groupId, partitionCount), groupId, decide)
+  }
+
+  /** `name-` and a random UUID in its usual text form. */
+  #newMemberId(name: string): string {
+    const bytes = this.#options.platform.random.bytes(16)
+    bytes[6] = (bytes[6]! & 0x0f) | 0x40
+    bytes[8] = (bytes[8]! & 0x3f) | 0x80
+    const hex = bytes.toString('hex')
+    const uuid = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+    return `${name.slice(0, maxIdPrefix)}-${uuid}`
+  }
+}
+
+/** A group whose record is larger than its topic takes. */
+function orServerError(reason: RuntimeFailure) {
+  return reason === 'record-too-large' ? 'unknown-server-error' : reason
+}
+
+/** For requests that write nothing of their own: their answer waited for a record of the group, which cannot be too large. */
+function orNotAvailable(reason: RuntimeFailure) {
+  return reason === 'record-too-large' ? 'coordinator-not-available' : reason
+}
