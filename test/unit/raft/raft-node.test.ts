@@ -179,6 +179,18 @@ describe('a node that is the only voter', () => {
     expect(alone.node.state.role).toBe('follower')
   })
 
+  test('stops once, whether it was started or not', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    await quorum.simulation.run(Promise.all([alone.node.stop(), alone.node.stop()]))
+    await quorum.simulation.run(alone.node.stop())
+    const { platform } = quorum.host(1)
+    const storage = await openMemoryStorage({ timers: platform.timers, bootstrap: quorum.membership })
+    const never = new RaftNode({ id: 1 as NodeId, storage, transport: undefined, platform, logger })
+    await never.stop()
+    expect(never.state.role).toBe('follower')
+  })
+
   test.each(['write', 'sync'])('stops for good when a %s fails (D1, D2, E11)', async (operation) => {
     const quorum = new Quorum(1)
     const alone = await quorum.start(1)
