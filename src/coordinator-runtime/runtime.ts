@@ -132,7 +132,6 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const record of records) shard.machine.replay(record)
     this.#changeTimers(shard, outcome.timers)
     const keys = new Set(records.map((record) => shard.machine.keyOf(record)))
-    if (key !== null) keys.add(key)
     const write: PendingWrite = { keys, answers: [...(outcome.answers ?? [])], deadline: undefined }
     write.deadline = this.#writeDeadline(shard, write)
     shard.addPending(write)

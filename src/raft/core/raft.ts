@@ -469,6 +469,8 @@ export class RaftCore {
       if (hintTerm !== noTerm) hintIndex = this.#log.findConflictByTerm(hintIndex, hintTerm).index
       if (!progress.maybeDecreaseTo(message.index, hintIndex)) return
       if (progress.state === 'replicate') progress.becomeProbe()
+      // It lacks what it once said it has. Asking again at once would go on for ever; its heartbeats' answers will ask.
+      else if (progress.nextIndex > message.index) return
       this.#maybeSendAppend(message.from, progress, true)
       return
     }

@@ -258,6 +258,14 @@ describe('CoordinatorRuntime timers', () => {
     expect(machines[0]!.texts.get('fired')).toBe('second')
   })
 
+  test('are set also when the append of their decision is refused', async () => {
+    await lead(1)
+    store.refusal = 'not-enough-replicas'
+    void set({ records: [{ key: 'a', value: '1' }], timers: [{ key: 't', delayMs: 100, event: 'set' }] })
+    await time.advance(100)
+    expect(machines[0]!.fired).toEqual(['set'])
+  })
+
   test('end with the leadership', async () => {
     await lead(1)
     void set({ timers: [{ key: 't', delayMs: 100, event: 'late' }] })
@@ -338,6 +346,21 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     await time.settle()
     expect(machines[0]!.texts.size).toBe(1000)
     expect(turns).toBeGreaterThanOrEqual(15)
+  })
+
+  test('is not disturbed by a write of the epoch before that ends later', async () => {
+    await lead(1)
+    store.commitsAtOnce = false
+    put('a', '1')
+    await time.settle()
+    await lead(2)
+    store.fail('not-leader')
+    store.commit()
+    await time.advance(100)
+    expect(machines).toHaveLength(2)
+    const read = get('a')
+    await time.settle()
+    expect(read.result).toEqual({ ok: true, value: '1' })
   })
 
   test('ignores late news of older epochs', async () => {

@@ -131,6 +131,11 @@ export class MemoryStore implements PartitionStore {
     for (const { resolve } of this.#logs.get(partition) ?? []) resolve('committed')
   }
 
+  /** Tells those who wait that their leader epoch is over; the log stays, and the next leader may commit it. */
+  fail(reason: StoreFailure, partition = 0): void {
+    for (const { resolve } of this.#logs.get(partition) ?? []) resolve(reason)
+  }
+
   /** What isn't committed is lost. */
   lose(reason: StoreFailure, partition = 0): void {
     const log = this.#logs.get(partition) ?? []
