@@ -546,6 +546,8 @@ describe('any course of events', () => {
           else if (each.do === 'leave') sockets[each.on]!.clientCloses()
           else if (each.do === 'wait') time.advance(each.ms)
           else closing ??= server.close(1000)
+          // The limit, one largest request to finish, and what was on its way from each connection.
+          expect(server.statistics.requestBytes).toBeLessThanOrEqual(2000 + 1000 + sockets.length * 1004)
           await settled()
         }
         for (const socket of sockets) socket.drain()
