@@ -1,5 +1,5 @@
 import type { Clock, Offload, Timers } from '../platform/index.ts'
-import { BatchView, openRecordBytesOff, readRecords } from '../protocol/index.ts'
+import { BatchView, codecById, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { Pacer } from './pacer.ts'
 import type { PartitionStore } from './ports.ts'
 import type { Shard } from './shard.ts'
@@ -43,12 +43,10 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
     if (committed === undefined) return 'not-leader'
     const batches = await store.read(partition, leaderEpoch, position, readBytes)
     if (batches === 'not-leader') return 'not-leader'
-    for (const bytes of batches) {
-      const batch = new BatchView(bytes)
-      loaded.records += await replayBatch(shard, batch, tools, pacer)
-      loaded.bytes += bytes.length
-      position = batch.lastOffset + 1
-    }
+    loaded.records += await replayBatches(shard, batches, tools, pacer)
+    for (const bytes of batches) loaded.bytes += bytes.length
+    const last = batches.at(-1)
+    if (last !== undefined) position = new BatchView(last).lastOffset + 1
     if (batches.length === 0) {
       if (committed.highWatermark >= bounds.logEndOffset) break
       await new Promise<void>((resolve) => timers.set(commitPollMs, resolve))
@@ -57,23 +55,33 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
   return loaded
 }
 
-/** Markers, and records inside transactions, are passed over: what became of the transaction is for its own replay to know. */
-async function replayBatch<M extends StateMachine<R, E>, R, E>(
+/**
+ * Markers, and records inside transactions, are passed over: what became of a transaction is for its own replay to know.
+ * Small batches share a stretch of work: a turn of a busy loop for each would make loading take minutes.
+ */
+async function replayBatches<M extends StateMachine<R, E>, R, E>(
   shard: Shard<M, R, E>,
-  batch: BatchView,
+  batches: readonly Buffer[],
   { codec, clock, offload }: LoadTools<R>,
   pacer: Pacer,
 ): Promise<number> {
-  if (batch.isControl || batch.isTransactional) return 0
-  const recordBytes = await openRecordBytesOff(batch, maxUnpackedBytes, offload)
-  let until = await pacer.turn()
   let count = 0
-  for (const { key, value } of readRecords(batch, recordBytes)) {
-    if (shard.phase !== 'loading') break
-    const record = key === null ? undefined : codec.decode(key, value)
-    if (record !== undefined) shard.machine.replay(record)
-    count++
-    if (count % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
+  let until = await pacer.turn()
+  for (const bytes of batches) {
+    const batch = new BatchView(bytes)
+    if (batch.isControl || batch.isTransactional) continue
+    let { recordBytes } = batch
+    if (codecById(batch.codecId) !== 'none') {
+      recordBytes = await openRecordBytesOff(batch, maxUnpackedBytes, offload)
+      until = await pacer.turn()
+    }
+    for (const { key, value } of readRecords(batch, recordBytes)) {
+      if (shard.phase !== 'loading') return count
+      const record = key === null ? undefined : codec.decode(key, value)
+      if (record !== undefined) shard.machine.replay(record)
+      count++
+      if (count % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
+    }
   }
   return count
 }
