@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
+/** Where `.ci/run` wants a report for programs, beside the one on the terminal. */
+const report = process.env.ROOKERY_TEST_REPORT
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -7,6 +10,6 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    reporters: ['default'],
+    reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
   },
 })

@@ -33,10 +33,12 @@ export function uuidFromBytes(bytes: Uint8Array): Uuid {
   return Buffer.from(bytes.buffer, bytes.byteOffset, 16).toString('base64url') as Uuid
 }
 
-/** The 16 bytes of a text form; undefined when `text` is no UUID. */
+/** The 16 bytes of a text form; undefined when `text` is not the one text form of some UUID. */
 export function uuidToBytes(text: string): Buffer | undefined {
+  if (text.length !== 22) return undefined
   const bytes = Buffer.from(text, 'base64url')
-  return bytes.length === 16 && text.length === 22 ? bytes : undefined
+  // Node's decoder takes '+' and '/' too, skips what it doesn't know, and ignores the last character's spare bits.
+  return bytes.toString('base64url') === text ? bytes : undefined
 }
 
 /** One partition of one topic, by name. */

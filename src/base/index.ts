@@ -5,6 +5,7 @@
  */
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Deferred, deferred } from './deferred.ts'
+export { Deque } from './deque.ts'
 export { messageOf, RookeryError } from './errors.ts'
 export {
   type Brand,
@@ -23,3 +24,4 @@ export {
   uuidToBytes,
   zeroUuid,
 } from './ids.ts'
+export { PersistentMap, type PersistentMapEdit } from './persistent-map.ts'

@@ -21,13 +21,16 @@ export class ConfigError extends RookeryError {
 
   constructor(problems: readonly ConfigProblem[], options?: { cause?: unknown }) {
     const [first] = problems
-    const message =
-      problems.length === 1 && first !== undefined
-        ? first.message
-        : [`${problems.length} settings cannot be used:`, ...problems.map((problem) => `  - ${problem.message}`)].join(
-            '\n',
-          )
-    super(message, options)
+    super(problems.length === 1 && first !== undefined ? first.message : listOf(problems), options)
     this.problems = problems
   }
+}
+
+/** So many problems are named; after a file in some other format there may be thousands. */
+const maxListed = 50
+
+function listOf(problems: readonly ConfigProblem[]): string {
+  const lines = problems.slice(0, maxListed).map((problem) => `  - ${problem.message}`)
+  const more = problems.length > maxListed ? [`  and ${problems.length - maxListed} more`] : []
+  return [`${problems.length} settings cannot be used:`, ...lines, ...more].join('\n')
 }

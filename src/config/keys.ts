@@ -114,7 +114,7 @@ export function long(name: string, options: LongOptions<bigint | number | null>)
 export const maxLong = 9223372036854775807n
 
 /** The number to compute with: ±Infinity for what a number can't hold exactly. */
-export function numberOfLong(whole: bigint): number {
+function numberOfLong(whole: bigint): number {
   if (whole > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY
   if (whole < Number.MIN_SAFE_INTEGER) return Number.NEGATIVE_INFINITY
   return Number(whole)
@@ -182,6 +182,9 @@ export function password(name: string, options: TextOptions<string | null>): Key
   return key<string | null>(name, 'PASSWORD', options, 'a text', (text) => ({ value: text, text }), true)
 }
 
+/** Far more than any sensible value; keeps the work for a hostile one small. */
+const maxTextLength = 65_536
+
 function key<T>(
   name: string,
   type: KeyType,
@@ -201,7 +204,7 @@ function key<T>(
     dynamic: options.dynamic ?? 'read-only',
     sensitive,
     internal: options.internal ?? false,
-    parse: (text: string) => parse(text.trim()),
+    parse: (text: string) => (text.length > maxTextLength ? undefined : parse(text.trim())),
   })
 }
 

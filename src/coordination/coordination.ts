@@ -1,5 +1,14 @@
-import type { BrokerEpoch, BrokerId, ControllerEpoch, ProducerId, Uuid } from '../base/index.ts'
-import type { Endpoint, MetadataDelta, MetadataImage } from '../metadata/index.ts'
+import type { BrokerEpoch, BrokerId, ControllerEpoch, ProducerId } from '../base/index.ts'
+import type {
+  AlterConfigRequest,
+  AlterConfigResult,
+  BrokerRegistration,
+  CreateTopicRequest,
+  CreateTopicResult,
+  DeleteTopicRequest,
+  DeleteTopicResult,
+} from '../controller/index.ts'
+import type { MetadataDelta, MetadataImage } from '../metadata/index.ts'
 
 /**
  * How a broker takes part in its cluster: it registers, sees metadata change, and asks the controller for changes. Raft mode
@@ -9,37 +18,37 @@ import type { Endpoint, MetadataDelta, MetadataImage } from '../metadata/index.t
  * client that reads its own write from here finds it.
  */
 export interface Coordination {
-  /** Joins the cluster and registers; resolves once the broker is registered and its image is current. */
+  /**
+   * Joins the cluster and registers; resolves once the broker is unfenced in its own image. The first image that listeners
+   * see already has this run's registration: no leadership that a run before it held is ever published.
+   */
   start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }>
-  /** 'controlled' hands leaderships over first; 'immediate' just goes. */
+  /** 'controlled' hands leaderships over first, if it can in time; 'immediate' just goes. */
   stop(mode: 'controlled' | 'immediate'): Promise<void>
-  /** The latest image that was published to the listeners. */
+  /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage
   readonly state: CoordinationState
-  /** Called in order with each change, after which `image` is `newImage`; `delta.base` is the image before. */
+  /**
+   * Called in order with each change; `image` is `newImage` by then, and `delta.base` the image before. Listeners are added
+   * before `start`. One that throws is a fault.
+   */
   onMetadata(listener: MetadataListener): void
   /** Quorum or storage is broken beyond repair in this process: the node must stop. */
   onFault(listener: (error: Error) => void): void
 
   readonly admin: Admin
-  /** `count` or fewer ids, never handed out before in this cluster. */
+  /**
+   * A block of `count`, 1 or more, ids in a row, never handed out before in this cluster. Costs an entry of the metadata log:
+   * the caller hands them out one by one.
+   */
   allocateProducerIds(): Promise<{ readonly firstProducerId: ProducerId; readonly count: number }>
 }
 
 export type MetadataListener = (delta: MetadataDelta, newImage: MetadataImage) => void
 
-export interface BrokerRegistration {
-  readonly brokerId: BrokerId
-  /** Random, new for each run of the process. */
-  readonly incarnationId: Uuid
-  readonly endpoints: readonly Endpoint[]
-  readonly rack: string | null
-  readonly logDirs: readonly Uuid[]
-}
-
 export interface CoordinationState {
   readonly mode: 'raft' | 'zookeeper'
-  /** The active controller, null while none is known. */
+  /** The active controller; null while none is known. */
   readonly controllerId: BrokerId | null
   readonly controllerEpoch: ControllerEpoch
   /** Index of the last metadata entry that the image holds. */
@@ -59,58 +68,3 @@ export interface AdminOptions {
   /** Check everything, change nothing. */
   readonly validateOnly?: boolean
 }
-
-export interface CreateTopicRequest {
-  readonly name: string
-  /** 1 or more, or -1 for `num.partitions`. */
-  readonly partitionCount: number
-  /** 1 or more, or -1 for `default.replication.factor`. */
-  readonly replicationFactor: number
-  /** Replicas by partition index, instead of the two counts. */
-  readonly assignments?: ReadonlyMap<number, readonly BrokerId[]>
-  readonly configs: ReadonlyMap<string, string | null>
-}
-
-export type CreateTopicRefusal =
-  | 'topic-exists'
-  | 'invalid-topic'
-  | 'invalid-partitions'
-  | 'invalid-replication-factor'
-  | 'invalid-replica-assignment'
-  | 'invalid-config'
-  | 'invalid-request'
-
-export type CreateTopicResult =
-  | {
-      readonly ok: true
-      readonly name: string
-      readonly topicId: Uuid
-      readonly partitionCount: number
-      readonly replicationFactor: number
-    }
-  | { readonly ok: false; readonly name: string; readonly reason: CreateTopicRefusal; readonly message: string }
-
-/** By name or by id. */
-export type DeleteTopicRequest = { readonly name: string } | { readonly topicId: Uuid }
-
-export type DeleteTopicResult =
-  | { readonly ok: true; readonly name: string; readonly topicId: Uuid }
-  | {
-      readonly ok: false
-      readonly reason: 'unknown-topic' | 'unknown-topic-id' | 'topic-deletion-disabled' | 'invalid-topic'
-      readonly message: string
-    }
-
-export interface AlterConfigRequest {
-  readonly resourceType: 'topic' | 'broker'
-  readonly resourceName: string
-  readonly changes: ReadonlyMap<string, string | null>
-}
-
-export type AlterConfigResult =
-  | { readonly ok: true }
-  | {
-      readonly ok: false
-      readonly reason: 'unknown-topic' | 'invalid-config' | 'invalid-request'
-      readonly message: string
-    }

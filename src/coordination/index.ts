@@ -1,18 +1,36 @@
 /**
- * coordination: how a broker takes part in its cluster.
+ * coordination: how a broker takes part in its cluster. It registers, hears of every change of metadata, and asks the
+ * controller for changes. Raft mode is here; what is decided is `controller/`'s, what metadata is `metadata/`'s.
+ *
+ * Main types, in reading order: `Coordination` and its `Admin` (what the rest of a node uses), `createRaftCoordination`,
+ * inside `raft/metadata-loader.ts` (committed entries to images), `raft/active-controller.ts` (requests to decisions),
+ * `lifecycle/broker-lifecycle.ts` (registration and heartbeats), `controller-channel.ts` (the way to a controller).
+ *
+ * Invariants:
+ * - Listeners see every image once, in order, and before anyone gets an answer that rests on it.
+ * - No image is published before it has this run's own registration: a leadership of a run before is never acted on.
+ * - A request is answered when it is committed and this broker's image has it; a client that reads its own write finds it.
+ * - No producer id is handed out twice, whatever crashes: a block is used only after its entry is committed.
+ * - The cluster's id is in meta.properties of every node's folders, which is checked before anything is opened, and in the
+ *   first entry of the metadata log and every snapshot, which catches a log that was put under another node's folder.
+ *
+ * All on the event loop. An entry is applied, and listeners run, inside Raft's delivery: what throws there stops the node. A
+ * snapshot is encoded in pieces, with turns of the loop between.
+ *
+ * | data of a Raft entry ('data') | a payload of `metadata/` |
+ * |---|---|
+ * | data of a Raft snapshot | chunks: 4 bytes length, big-endian, and a payload of `metadata/` |
  */
 export type {
-  Admin,
-  AdminOptions,
   AlterConfigRequest,
   AlterConfigResult,
   BrokerRegistration,
-  Coordination,
-  CoordinationState,
   CreateTopicRefusal,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
-  MetadataListener,
-} from './coordination.ts'
+} from '../controller/index.ts'
+export type { Admin, AdminOptions, Coordination, CoordinationState, MetadataListener } from './coordination.ts'
+export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
+export { createRaftCoordination, type RaftCoordinationOptions } from './raft/raft-coordination.ts'

@@ -112,6 +112,8 @@ export interface PartitionLog {
   readonly logEndOffset: Offset
   /** First offset that is not known to be on disk; exclusive. */
   readonly flushedOffset: Offset
+  /** The high watermark that was last set, or that the checkpoint held when the log was opened; 0 when neither. Exclusive. */
+  readonly highWatermark: Offset
   /** Leader epoch of the last batch, -1 when there never was one. */
   readonly latestEpoch: LeaderEpoch
   readonly sizeBytes: number
@@ -124,7 +126,8 @@ export interface PartitionLog {
   /**
    * Checks and appends one record set as a leader does: exactly one v2 batch for a client. Stamps base offset and leader
    * epoch into `records` in place. `records` is not kept. Answers at once unless a rule needs the records decompressed;
-   * appends of one log keep their order. Throws `StorageError` when the disk fails.
+   * appends of clients keep their order. A coordinator's batch is uncompressed and is always appended at once, ahead of
+   * appends that wait. Throws `StorageError` when the disk fails.
    */
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult>
   /** Appends batches as the leader stored them, offsets and epochs kept. Throws when they don't continue the log. */
@@ -142,13 +145,15 @@ export interface PartitionLog {
   assignEpochStart(leaderEpoch: LeaderEpoch): void
   /** The largest epoch that is at most `leaderEpoch`, with the offset at which it ends (exclusive); -1/-1 when unknown. */
   endOffsetForEpoch(leaderEpoch: LeaderEpoch): { readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset }
+  /** The leader epoch in which the record at `offset` was written (or would be, at the LEO); -1 when unknown. */
+  epochForOffset(offset: Offset): LeaderEpoch
   /** Keeps the batches below `offset`; drops the others with their producer state and epochs. */
   truncateTo(offset: Offset): Promise<void>
   /** Empties the log; the next append gets `offset`. */
   truncateFullyAndStartAt(offset: Offset): Promise<void>
   /** Moves the log start up (DeleteRecords): at most to `limit`, the high watermark. */
   deleteRecordsBefore(offset: Offset, limit: Offset): Promise<void>
-  /** The high watermark: retention doesn't delete segments at or above it; -1 until known. */
+  /** Retention doesn't delete segments at or above the high watermark, and the checkpoint remembers it. */
   setHighWatermark(offset: Offset): void
 
   activeProducers(): readonly ActiveProducer[]

@@ -10,6 +10,8 @@ export interface MetadataImage {
   readonly index: number
   /** Term of that entry. */
   readonly term: number
+  /** '' until the first entry of the cluster's log names it. */
+  readonly clusterId: string
   readonly cluster: ClusterImage
   readonly topics: TopicsImage
   readonly configs: ConfigsImage
@@ -41,8 +43,14 @@ export interface TopicsImage {
   readonly size: number
   byName(name: string): TopicImage | undefined
   byId(topicId: Uuid): TopicImage | undefined
-  /** In no particular order. */
+  /** In no particular order. Lazy: it may be walked a piece in each turn of the event loop. */
   all(): Iterable<TopicImage>
+  /** Topics of which a replica of any partition is on the broker. Costs what it yields. */
+  onBroker(brokerId: BrokerId): Iterable<TopicImage>
+  /** Partitions that the broker leads; costs the partitions of the topics on it. */
+  ledBy(brokerId: BrokerId): readonly { readonly topic: TopicImage; readonly partition: PartitionImage }[]
+  /** Another topic whose name is the same once '.' and '_' are not told apart, as in Kafka's names of metrics. */
+  collidingWith(name: string): string | undefined
 }
 
 export interface TopicImage {

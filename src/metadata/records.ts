@@ -13,13 +13,27 @@ export interface Endpoint {
 export const noLeader = -1 as BrokerId
 
 /**
+ * The feature whose level says which records may be written: Rookery's own numbers, from 1. A log or snapshot of a level
+ * past `latest` was written by a newer version and is refused.
+ */
+export const metadataVersion = { feature: 'metadata.version', latest: 1 } as const
+
+/**
  * What changes metadata, and the only thing that does. Names and meaning follow Kafka's metadata records. Fields are only
  * ever added; a record that an older node doesn't know is gated by a feature level.
  */
 export type MetadataRecord =
-  /** Sets a feature's level; the first record of every log and snapshot is `metadata.version`. Level 0 removes the feature. */
+  /**
+   * Sets a feature's level, 1 to 32767; 0 removes the feature. The first record of every log and snapshot is
+   * `metadata.version`.
+   */
   | { readonly type: 'FeatureLevel'; readonly name: string; readonly level: number }
-  /** A broker's new run. `brokerEpoch` is the index of the log entry that holds the record. */
+  /** Names the cluster, once: in the first entry of its log, and in every snapshot. */
+  | { readonly type: 'ClusterId'; readonly clusterId: string }
+  /**
+   * A broker's new run, or new endpoints of the same run. `brokerEpoch` is the index of the log entry that first held this
+   * run's registration.
+   */
   | {
       readonly type: 'RegisterBroker'
       readonly brokerId: BrokerId
@@ -41,6 +55,7 @@ export type MetadataRecord =
       readonly inControlledShutdown?: boolean
     }
   | { readonly type: 'Topic'; readonly name: string; readonly topicId: Uuid }
+  /** A new partition; its index is the number of partitions that the topic has before it. */
   | {
       readonly type: 'Partition'
       readonly topicId: Uuid
@@ -52,7 +67,10 @@ export type MetadataRecord =
       readonly leaderEpoch: LeaderEpoch
       readonly partitionEpoch: PartitionEpoch
     }
-  /** Only what changes. A present `leader` raises the leader epoch by one; every PartitionChange raises the partition epoch by one. */
+  /**
+   * Only what changes. A present `leader` raises the leader epoch by one, also when it names the leader of before; every
+   * PartitionChange raises the partition epoch by one.
+   */
   | {
       readonly type: 'PartitionChange'
       readonly topicId: Uuid

@@ -169,7 +169,10 @@ export interface SocketHandlers {
 
 /** Work of more than a few milliseconds, off the event loop; runs inline when simulated. */
 export interface Offload {
-  /** Errors of the task reject with the same message. Inputs and results are structured-cloned; Buffers come back as Uint8Array. */
+  /**
+   * An error of the task rejects with an `OffloadError` of the same message. Inputs and results are structured-cloned; Buffers
+   * come back as Uint8Array. `input` must not change until then: it is cloned when a worker is free.
+   */
   run<Input, Output>(task: OffloadTask<Input, Output>, input: Input): Promise<Output>
 }
 

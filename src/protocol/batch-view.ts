@@ -183,6 +183,19 @@ export class BatchView {
     setInt32(this.#buffer, this.#position + 12, leaderEpoch)
   }
 
+  /** The largest timestamp of its records, for a producer that claimed another one. Rewrites the CRC. */
+  stampMaxTimestamp(timestampMs: number): void {
+    setInt64(this.#buffer, this.#position + maxTimestampAt, timestampMs)
+    setInt32(this.#buffer, this.#position + crcAt, this.computeCrc())
+  }
+
+  /** The records behind the header were packed anew: the batch takes `sizeBytes` now. Rewrites the CRC. */
+  stampPacked(codecId: number, sizeBytes: number): void {
+    setInt32(this.#buffer, this.#position + 8, sizeBytes - lengthOverhead)
+    setInt16(this.#buffer, this.#position + attributesAt, (this.attributes & ~codecMask) | codecId)
+    setInt32(this.#buffer, this.#position + crcAt, this.computeCrc())
+  }
+
   /** `timestampMs` becomes every record's timestamp. Rewrites the CRC, as what it changes is under it. */
   stampLogAppendTime(timestampMs: number): void {
     setInt16(this.#buffer, this.#position + attributesAt, this.attributes | logAppendTimeBit)

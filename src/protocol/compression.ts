@@ -91,11 +91,11 @@ export async function decompressOff(
 /** Runs in a worker, which loads this module by itself. */
 export const decompressionTask: OffloadTask<DecompressionInput, DecompressionResult> = {
   module: import.meta.url,
-  name: 'runDecompression',
+  name: 'decompressionTask',
   run: runDecompression,
 }
 
-export function runDecompression(input: DecompressionInput): DecompressionResult {
+function runDecompression(input: DecompressionInput): DecompressionResult {
   const bytes = Buffer.from(input.bytes.buffer, input.bytes.byteOffset, input.bytes.byteLength)
   try {
     return { bytes: decompress(input.codec, bytes, input.maxBytes) }

@@ -1,5 +1,40 @@
 /**
- * protocol: Kafka's wire formats as data and code. Messages, errors, framing. It opens no socket and decides nothing.
+ * protocol: Kafka's wire and record formats, as data and as code. It opens no socket, keeps no state between calls and
+ * decides nothing: which versions are served, who may ask and what is stored are questions for the layers above.
+ *
+ * Messages, in reading order:
+ * - `messages/*.ts`   one file for each API: its request and response, declared as data with the functions of schema.ts.
+ *                     `FetchRequest` is both the declaration and the type of what decoding it gives.
+ * - `message.ts`      `decodeMessage`, `encodeMessage`; a codec is generated (compile.ts) for each (message, version)
+ *                     when it is first used.
+ * - `frames.ts`       request and response headers, whole frames.
+ * - `apis.ts`         every declared API by name and by key.
+ * - `stored.ts`       messages in internal topics and in consumers' group metadata.
+ * - `reader.ts`, `writer.ts`  primitive types, for formats that are no declared message.
+ * - `errors.ts`       Kafka's error codes.
+ *
+ * Record batches:
+ * - `BatchView`       the header of a batch, read and stamped where it lies (layout in batch-view.ts).
+ * - `checkBatch`      is this a whole, undamaged batch? Before anything else is believed.
+ * - `walkRecords`     are its records framed as a producer must frame them? Makes no object for a record.
+ * - `openRecordBytes`, `readRecords`  unpack, and iterate.
+ * - `buildBatch`, `buildControlBatch`  for coordinators, the command line and tests.
+ *
+ * Invariants:
+ * - Nothing is allocated for what a peer merely claims. A length or count is checked against the bytes that are left, the
+ *   objects of one message are bounded by its size, and unpacking has a bound in bytes: otherwise one small request could
+ *   take all the memory of the broker.
+ * - Whatever the bytes are, decoding throws `MalformedRequestError` and batches throw `CorruptBatchError` or
+ *   `BatchTooLargeError`, and nothing else. So one connection can be closed, and nobody else notices.
+ * - Byte strings and records are slices of what was read, and record data is written as the slices it is: a batch is
+ *   never copied on its way from socket to log to socket. Who keeps a slice keeps the whole buffer alive.
+ * - int64 is a number, exact within 2^53. What lies beyond becomes `tooHighInt64` or `tooLowInt64`, which
+ *   `Number.isSafeInteger` refuses, so a field out of range is answered with its error code. Only fields in which such
+ *   values have a meaning (ListOffsets timestamps) are bigints.
+ *
+ * All of it runs on the event loop when called, except `openRecordBytesOff`, which unpacks in a worker.
+ *
+ * Sources: Kafka's message definitions; KIP-482 (flexible versions), KIP-98 (batch format 2); the LZ4 frame format.
  */
 export { type Api, apiByKey, apiName, apis } from './apis.ts'
 export { type BatchOptions, buildBatch, type RecordInput } from './batch-builder.ts'
@@ -11,7 +46,7 @@ export {
   checkBatch,
   checkBatchShape,
 } from './batch-view.ts'
-export { type Codec, codecById, codecId } from './compression.ts'
+export { type Codec, type CompressionCodec, codecById, codecId, compress } from './compression.ts'
 export {
   buildControlBatch,
   type ControlBatchOptions,
@@ -30,6 +65,7 @@ export {
   type Message,
   type MessageInput,
   type MessageType,
+  type RecordKey,
 } from './message.ts'
 export { AlterConfigsRequest, AlterConfigsResponse } from './messages/alter-configs.ts'
 export { ApiVersionsRequest, ApiVersionsResponse } from './messages/api-versions.ts'
@@ -74,5 +110,6 @@ export {
   readRecords,
   walkRecords,
 } from './records.ts'
+export { decodeRecordKey, decodeVersioned, encodeRecordKey, encodeVersioned, readRecordType } from './stored.ts'
 export type { VersionRange } from './versions.ts'
 export { Writer } from './writer.ts'

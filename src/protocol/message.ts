@@ -56,6 +56,17 @@ export class ApiMessage<F extends Fields = Fields> extends Message<F> {
   }
 }
 
+/** The key of a record in an internal topic. */
+export class RecordKey<F extends Fields = Fields> extends Message<F> {
+  /** Stands before the key and says what key and value are. */
+  readonly recordType: number
+
+  constructor(declaration: Omit<Declaration<F>, 'versions' | 'flexible'> & { readonly recordType: number }) {
+    super({ ...declaration, versions: '0' })
+    this.recordType = declaration.recordType
+  }
+}
+
 /** What decoding gives: every field, whether the version has it or not. */
 export type MessageType<M extends Message> = M extends Message<infer F> ? ValueOf<F> : never
 /** What encoding takes: fields with a default, and those that not every version has, may be left out. */
@@ -76,6 +87,12 @@ export function response<const F extends Fields>(
 /** A message that travels inside others or lies in a log. */
 export function data<const F extends Fields>(declaration: Declaration<F>): Message<F> {
   return new Message(declaration)
+}
+
+export function recordKey<const F extends Fields>(
+  declaration: Omit<Declaration<F>, 'versions' | 'flexible'> & { readonly recordType: number },
+): RecordKey<F> {
+  return new RecordKey(declaration)
 }
 
 /**

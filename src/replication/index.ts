@@ -1,6 +1,29 @@
 /**
- * replication: the replicas on this broker.
+ * replication: the replicas on this broker, their roles, and the answers that wait for them.
+ *
+ * In reading order: `ReplicaService` (what the APIs may ask), `ReplicaManager` (follows the metadata, opens logs, serves
+ * fetches), `Partition` (role, high watermark, what waits for it), `partition-state.ts` (the high watermark's rule),
+ * `DelayedFetch` (a long poll).
+ *
+ * Invariants:
+ * - Consumers read below the high watermark only, and the high watermark counts flushed offsets only where acknowledgements
+ *   wait for syncs: what a consumer has seen survives a crash.
+ * - An answer that waits is given exactly once. When the leader epoch in which its records were appended ends first, it is an
+ *   error, never a false acknowledgement.
+ * - A duplicate waits for its original's offset just as the original does.
+ * - A long poll costs nothing per append but a check of one counter; it leaves no timer and no watcher behind.
+ *
+ * Everything runs on the event loop. Called by `api/` (requests), by `node/` (metadata changes), by the logs (flushed offsets).
+ * Sources: KIP-101, KIP-207, KIP-320, KIP-966.
  */
+
+export { Partition } from './partition.ts'
+export {
+  type LeadershipListener,
+  type ReplicaLogs,
+  ReplicaManager,
+  type ReplicaManagerOptions,
+} from './replica-manager.ts'
 export type {
   AppendOutcome,
   AppendRequest,
@@ -15,4 +38,4 @@ export type {
   ReplicaRefusal,
   ReplicaRefused,
   ReplicaService,
-} from './replica-manager.ts'
+} from './service.ts'

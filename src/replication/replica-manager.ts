@@ -1,133 +1,412 @@
-import type { LeaderEpoch, Offset, Uuid } from '../base/index.ts'
-import type { AppendOrigin, AppendRefusal, PartitionLog } from '../log/index.ts'
+import { type BrokerId, type LeaderEpoch, messageOf, type Offset, partitionName, type Uuid } from '../base/index.ts'
+import type { TopicConfig } from '../config/index.ts'
+import type { PartitionLog, ReadResult } from '../log/index.ts'
+import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
+import type { Platform } from '../platform/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
+import { Partition } from './partition.ts'
+import type {
+  AppendOutcome,
+  AppendRequest,
+  FetchAnswer,
+  FetchedPartition,
+  FetchPartition,
+  FetchRequest,
+  LedPartition,
+  ListOffsetOutcome,
+  ListOffsetRequest,
+  PartitionRef,
+  ReplicaRefused,
+  ReplicaService,
+} from './service.ts'
 
-/**
- * The replicas on this broker: what clients and coordinators may do with partitions, whatever the role of this replica.
- *
- * One instance per broker. Told of metadata changes by `applyDelta`; opens, deletes and changes the role of partitions
- * accordingly, in the same turn as far as answers to clients are concerned.
- */
-export interface ReplicaService {
-  /** Appends one partition's records as the leader and answers when `requiredAcks` is met. Never rejects. */
-  append(request: AppendRequest): Promise<AppendOutcome>
-  /** Long poll over many partitions. Never rejects. Call `release` on the answer once its chunks are written. */
-  fetch(request: FetchRequest): Promise<FetchAnswer>
-  listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome>
+/** The logs of this broker, as the replica manager needs them; `log/` implements it. */
+export interface ReplicaLogs {
+  get(topic: string, partition: number): PartitionLog | undefined
+  /** Opens the partition's log or makes an empty one; a log of an older topic of the same name is discarded first. */
+  getOrCreate(options: {
+    readonly topic: string
+    readonly topicId: Uuid
+    readonly partition: number
+    readonly config: TopicConfig
+  }): Promise<PartitionLog>
+  delete(topic: string, partition: number): Promise<void>
+  updateTopicConfig(topic: string, config: TopicConfig): void
+  /** Every log on this broker's disks. */
+  all(): Iterable<PartitionLog>
+}
+
+/** Coordinators follow the leaderships of their internal topic. Called in the turn in which the change was published. */
+export interface LeadershipListener {
+  onLeader(partition: LedPartition): void
+  onResigned(topic: string, partition: number, leaderEpoch: LeaderEpoch): void
+  onTopicsDeleted(topics: readonly TopicImage[]): void
+}
+
+export interface ReplicaManagerOptions {
+  readonly platform: Platform
+  readonly logger: Logger
+  readonly localId: BrokerId
+  readonly logs: ReplicaLogs
+  /** The topic's effective config as of `image`. */
+  readonly topicConfig: (topic: string, image: MetadataImage) => TopicConfig
+}
+
+/** A partition of the image that this broker holds, while its log opens and afterwards. */
+interface Hosted {
+  readonly topicId: Uuid
+  config: TopicConfig
+  image: PartitionImage
+  /** Undefined while the log opens. */
+  partition: Partition | undefined
+  /** Settles when `partition` is there, or can't be: `failure` then tells why. */
+  readonly opened: Promise<void>
+  failure: Error | undefined
+}
+
+export class ReplicaManager implements ReplicaService {
+  readonly #options: ReplicaManagerOptions
+  readonly #hosted = new Map<string, Hosted>()
+  readonly #listeners: LeadershipListener[] = []
+
+  constructor(options: ReplicaManagerOptions) {
+    this.#options = options
+  }
+
+  onLeadership(listener: LeadershipListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /**
+   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns; a new
+   * partition's log opens in the background and requests for it wait until it has.
+   */
+  applyDelta(delta: MetadataDelta, image: MetadataImage): void {
+    if (delta.isSnapshot) this.#applySnapshot(image)
+    const deleted = [...delta.deletedTopics.values()]
+    for (const topic of deleted) this.#deleteTopic(topic)
+    for (const { topic, partitions } of delta.changedTopics.values()) {
+      for (const index of partitions) this.#applyPartition(topic, topic.partitions[index]!, image)
+    }
+    const { brokers, topics } = delta.changedConfigs
+    if (brokers.size > 0) for (const topic of image.topics.all()) this.#updateConfig(topic, image)
+    else for (const name of topics) this.#updateConfig(image.topics.byName(name), image)
+    if (deleted.length > 0) for (const listener of this.#listeners) listener.onTopicsDeleted(deleted)
+  }
+
+  #applySnapshot(image: MetadataImage): void {
+    for (const [name, hosted] of this.#hosted) {
+      if (image.topics.byId(hosted.topicId) === undefined) this.#remove(name, hosted)
+    }
+    for (const topic of image.topics.all()) {
+      for (const partition of topic.partitions) this.#applyPartition(topic, partition, image)
+    }
+  }
+
+  #applyPartition(topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage): void {
+    const name = partitionName(topic.name, partitionImage.partition)
+    const existing = this.#hosted.get(name)
+    if (!partitionImage.replicas.includes(this.#options.localId)) {
+      if (existing !== undefined) this.#remove(name, existing)
+      return
+    }
+    if (existing !== undefined && existing.topicId === topic.topicId) {
+      existing.image = partitionImage
+      if (existing.partition !== undefined) this.#changeRole(existing.partition, partitionImage)
+      return
+    }
+    if (existing !== undefined) this.#remove(name, existing)
+    this.#open(name, topic, partitionImage, image)
+  }
+
+  #open(name: string, topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage): void {
+    const { logs, logger, topicConfig } = this.#options
+    const config = topicConfig(topic.name, image)
+    const { topicId } = topic
+    const opening = logs.getOrCreate({ topic: topic.name, topicId, partition: partitionImage.partition, config })
+    const hosted: Hosted = {
+      topicId,
+      config,
+      image: partitionImage,
+      partition: undefined,
+      failure: undefined,
+      opened: opening.then(
+        (log) => this.#onOpened(name, hosted, log),
+        (error) => {
+          hosted.failure = error
+          logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
+        },
+      ),
+    }
+    this.#hosted.set(name, hosted)
+  }
+
+  #onOpened(name: string, hosted: Hosted, log: PartitionLog): void {
+    if (this.#hosted.get(name) !== hosted) return // deleted or moved away while it opened
+    hosted.partition = new Partition({
+      topic: log.topic,
+      partition: log.partition,
+      localId: this.#options.localId,
+      platform: this.#options.platform,
+      log,
+      minInSyncReplicas: () => hosted.config.minInSyncReplicas,
+      initialHighWatermark: log.highWatermark,
+    })
+    this.#changeRole(hosted.partition, hosted.image)
+  }
+
+  #changeRole(partition: Partition, image: PartitionImage): void {
+    const wasLeader = partition.isLeader
+    const previousEpoch = partition.leaderEpoch
+    partition.applyImage(image)
+    if (wasLeader && previousEpoch !== partition.leaderEpoch) this.#tellResigned(partition, previousEpoch)
+    if (partition.isLeader && (!wasLeader || previousEpoch !== partition.leaderEpoch)) {
+      for (const listener of this.#listeners) listener.onLeader(partition)
+    }
+  }
+
+  #tellResigned(partition: Partition, leaderEpoch: LeaderEpoch): void {
+    for (const listener of this.#listeners) listener.onResigned(partition.topic, partition.partition, leaderEpoch)
+  }
+
+  #deleteTopic(topic: TopicImage): void {
+    for (const { partition } of topic.partitions) {
+      const name = partitionName(topic.name, partition)
+      const hosted = this.#hosted.get(name)
+      if (hosted?.topicId === topic.topicId) this.#remove(name, hosted)
+    }
+  }
+
+  #remove(name: string, hosted: Hosted): void {
+    this.#hosted.delete(name)
+    const { partition } = hosted
+    if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    partition?.remove()
+    void hosted.opened
+      .then(() => {
+        // A topic of the same name that was made meanwhile replaced the log itself.
+        if (hosted.failure !== undefined || this.#hosted.has(name)) return undefined
+        const separator = name.lastIndexOf('-')
+        return this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
+      })
+      .catch((error) => {
+        this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
+      })
+  }
+
+  #updateConfig(topic: TopicImage | undefined, image: MetadataImage): void {
+    if (topic === undefined) return
+    const config = this.#options.topicConfig(topic.name, image)
+    for (const { partition } of topic.partitions) {
+      const hosted = this.#hosted.get(partitionName(topic.name, partition))
+      if (hosted !== undefined) hosted.config = config
+    }
+    this.#options.logs.updateTopicConfig(topic.name, config)
+  }
+
+  /** Opens anew what could not be opened, or failed, now that its directory works again. Acknowledged records are all there. */
+  reopenFailed(image: MetadataImage): void {
+    for (const [name, hosted] of [...this.#hosted]) {
+      if (hosted.failure === undefined && !hosted.partition?.isOffline) continue
+      const topic = image.topics.byId(hosted.topicId)
+      hosted.partition?.remove()
+      if (topic !== undefined) this.#open(name, topic, hosted.image, image)
+    }
+  }
+
+  /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
+  async deleteStrays(image: MetadataImage): Promise<void> {
+    for (const log of [...this.#options.logs.all()]) {
+      if (image.topics.byId(log.topicId) !== undefined) continue
+      this.#options.logger.info({ topic: log.topic, partition: log.partition }, 'log of a deleted topic found')
+      await this.#options.logs.delete(log.topic, log.partition)
+    }
+  }
+
+  /** Resolves when every partition of the image that this broker holds is open, or has failed to open. */
+  async whenOpened(): Promise<void> {
+    for (const hosted of [...this.#hosted.values()]) await hosted.opened
+  }
+
+  /** The open partition, whatever its role; waits while its log opens. */
+  #find(ref: PartitionRef): Partition | ReplicaRefused | Promise<Partition | ReplicaRefused> {
+    const hosted = this.#hosted.get(partitionName(ref.topic, ref.partition))
+    if (hosted === undefined) return { ok: false, reason: 'unknown-topic-or-partition' }
+    if (ref.topicId !== undefined && ref.topicId !== hosted.topicId) {
+      return { ok: false, reason: 'inconsistent-topic-id' }
+    }
+    if (hosted.partition !== undefined) return hosted.partition
+    if (hosted.failure !== undefined) return { ok: false, reason: 'storage-error', message: hosted.failure.message }
+    return hosted.opened.then(() => this.#find(ref))
+  }
+
+  /** A partition that this broker leads in `leaderEpoch`; undefined otherwise, also while its log opens. */
+  led(topic: string, partition: number, leaderEpoch: LeaderEpoch): Partition | undefined {
+    const open = this.#hosted.get(partitionName(topic, partition))?.partition
+    return open?.isLeader && open.leaderEpoch === leaderEpoch ? open : undefined
+  }
+
+  append(request: AppendRequest): Promise<AppendOutcome> {
+    const found = this.#find(request)
+    if (found instanceof Promise) return found.then((partition) => appendTo(partition, request))
+    return appendTo(found, request)
+  }
+
+  async fetch(request: FetchRequest): Promise<FetchAnswer> {
+    const startedMs = this.#options.platform.clock.monotonic()
+    for (;;) {
+      const attempt = await this.#readAll(request)
+      const waitedMs = this.#options.platform.clock.monotonic() - startedMs
+      const leftMs = request.maxWaitMs - waitedMs
+      const isEnough = attempt.mustAnswer || attempt.sizeBytes >= request.minBytes
+      if (isEnough || leftMs <= 0 || request.signal?.aborted) return attempt.answer
+      attempt.answer.release()
+      await new Promise<void>((resolve) => {
+        const missingBytes = request.minBytes - attempt.sizeBytes
+        new DelayedFetch(this.#options.platform, attempt.watched, missingBytes, leftMs, request.signal, resolve)
+      })
+    }
+  }
+
+  /** Reads what every partition has now, in the order asked, within the limits. */
+  async #readAll(request: FetchRequest): Promise<FetchAttempt> {
+    const fetched: FetchedPartition[] = []
+    const watched: WatchedPartition[] = []
+    const reads: ReadResult[] = []
+    let sizeBytes = 0
+    let mustAnswer = request.partitions.length === 0
+    const refuse = (refused: ReplicaRefused): void => {
+      mustAnswer = true
+      fetched.push(refusedFetch(refused))
+    }
+    for (const asked of request.partitions) {
+      const found = this.#find(asked)
+      const partition = found instanceof Promise ? await found : found
+      const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
+      if (refused !== undefined || !(partition instanceof Partition)) {
+        refuse(refused as ReplicaRefused)
+        continue
+      }
+      watched.push({ partition, committedBytesAtRead: partition.committedBytes, maxBytes: asked.maxBytes })
+      const limitBytes = Math.min(asked.maxBytes, request.maxBytes - sizeBytes)
+      const read = await readPartition(partition, asked, request, limitBytes, sizeBytes === 0)
+      if ('reason' in read) {
+        refuse(read)
+        continue
+      }
+      reads.push(read)
+      sizeBytes += read.sizeBytes
+      fetched.push({
+        outcome: { ok: true },
+        highWatermark: partition.highWatermark,
+        lastStableOffset: partition.lastStableOffset,
+        logStartOffset: partition.log.logStartOffset,
+        chunks: read.chunks,
+        sizeBytes: read.sizeBytes,
+      })
+    }
+    return {
+      sizeBytes,
+      mustAnswer,
+      watched,
+      answer: {
+        partitions: fetched,
+        release() {
+          for (const read of reads.splice(0)) read.release()
+        },
+      },
+    }
+  }
+
+  async listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome> {
+    const partition = await this.#find(request)
+    if (!(partition instanceof Partition)) return partition
+    const refused = partition.checkLeader(request.currentLeaderEpoch)
+    if (refused !== undefined) return refused
+    const { log } = partition
+    const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
+    try {
+      switch (request.target) {
+        case 'latest':
+          return { ok: true, offset: endOffset, timestampMs: -1, leaderEpoch: partition.leaderEpoch }
+        case 'earliest':
+          return {
+            ok: true,
+            offset: log.logStartOffset,
+            timestampMs: -1,
+            leaderEpoch: log.epochForOffset(log.logStartOffset),
+          }
+        case 'max-timestamp':
+          return foundOffset(await log.offsetOfMaxTimestamp(endOffset))
+        default:
+          return foundOffset(await log.offsetForTimestamp(request.target.timestampMs, endOffset))
+      }
+    } catch (error) {
+      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+    }
+  }
+
   endOffsetForEpoch(
-    partition: PartitionRef,
+    ref: PartitionRef,
     currentLeaderEpoch: LeaderEpoch | -1,
     leaderEpoch: LeaderEpoch,
-  ): { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } | ReplicaRefused
+  ): { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } | ReplicaRefused {
+    const partition = this.#hosted.get(partitionName(ref.topic, ref.partition))?.partition
+    if (partition === undefined) return { ok: false, reason: 'unknown-topic-or-partition' }
+    const refused = partition.checkLeader(currentLeaderEpoch)
+    if (refused !== undefined) return refused
+    return { ok: true, ...partition.log.endOffsetForEpoch(leaderEpoch) }
+  }
 }
 
-/** A partition by topic name. Where a client named a topic by id, the API resolves it first, by the image. */
-export interface PartitionRef {
-  readonly topic: string
-  readonly partition: number
-  /** When given: refused unless the replica's topic has this id. */
-  readonly topicId?: Uuid
-}
-
-export type ReplicaRefusal =
-  | 'unknown-topic-or-partition'
-  | 'inconsistent-topic-id'
-  | 'not-leader-or-follower'
-  | 'fenced-leader-epoch'
-  | 'unknown-leader-epoch'
-  | 'storage-error'
-  | 'offset-out-of-range'
-  | 'offset-not-available'
-  | 'unsupported-version'
-
-export interface ReplicaRefused {
-  readonly ok: false
-  readonly reason: ReplicaRefusal
-  readonly message?: string
-}
-
-export interface AppendRequest extends PartitionRef {
-  /** Stamped in place; not kept after the answer. */
-  readonly records: Buffer
-  /** 0: answer at once; 1: on this disk; -1: on the disk of every in-sync replica. */
-  readonly requiredAcks: 0 | 1 | -1
-  readonly timeoutMs: number
-  readonly origin: AppendOrigin
-  readonly produceVersion?: number
-  /** When given: refused unless this replica leads the partition in this epoch. */
-  readonly leaderEpoch?: LeaderEpoch
-}
-
-export type AppendOutcome =
-  | {
-      readonly ok: true
-      readonly baseOffset: Offset
-      readonly lastOffset: Offset
-      readonly logAppendTimeMs: number
-      readonly logStartOffset: Offset
-    }
-  | {
-      readonly ok: false
-      readonly reason:
-        | AppendRefusal
-        | ReplicaRefusal
-        | 'not-enough-replicas'
-        | 'not-enough-replicas-after-append'
-        | 'request-timed-out'
-      readonly message?: string
-      readonly recordErrors?: readonly { readonly batchIndex: number; readonly message: string }[]
-    }
-
-export interface FetchRequest {
-  readonly maxWaitMs: number
-  readonly minBytes: number
-  /** For the whole answer; the first non-empty partition gives its first batch even above it. */
-  readonly maxBytes: number
-  readonly isolation: 'read-uncommitted' | 'read-committed'
-  readonly partitions: readonly FetchPartition[]
-  /** Aborted when the client's connection closes: the wait ends and nothing is kept. */
-  readonly signal?: AbortSignal
-}
-
-export interface FetchPartition extends PartitionRef {
-  readonly fetchOffset: Offset
-  readonly maxBytes: number
-  /** -1: not checked. */
-  readonly currentLeaderEpoch: LeaderEpoch | -1
-}
-
-export interface FetchAnswer {
-  /** In the order asked. */
-  readonly partitions: readonly FetchedPartition[]
-  release(): void
-}
-
-export interface FetchedPartition {
-  readonly outcome: { readonly ok: true } | ReplicaRefused
-  /** -1 with an error. */
-  readonly highWatermark: Offset
-  readonly lastStableOffset: Offset
-  readonly logStartOffset: Offset
-  readonly chunks: readonly Buffer[]
+interface FetchAttempt {
+  readonly answer: FetchAnswer
   readonly sizeBytes: number
+  /** An error, or nothing asked: no use to wait. */
+  readonly mustAnswer: boolean
+  readonly watched: readonly WatchedPartition[]
 }
 
-export interface ListOffsetRequest extends PartitionRef {
-  readonly currentLeaderEpoch: LeaderEpoch | -1
-  readonly isolation: 'read-uncommitted' | 'read-committed'
-  /** A time, or what stands for a special one. */
-  readonly target: 'latest' | 'earliest' | 'max-timestamp' | { readonly timestampMs: number }
+function appendTo(partition: Partition | ReplicaRefused, request: AppendRequest): Promise<AppendOutcome> {
+  return partition instanceof Partition ? partition.append(request) : Promise.resolve(partition)
 }
 
-/** offset -1, timestamp -1, epoch -1: nothing found, which is no error. */
-export type ListOffsetOutcome =
-  | { readonly ok: true; readonly offset: Offset; readonly timestampMs: number; readonly leaderEpoch: LeaderEpoch }
-  | ReplicaRefused
+async function readPartition(
+  partition: Partition,
+  asked: FetchPartition,
+  request: FetchRequest,
+  limitBytes: number,
+  minOneBatch: boolean,
+): Promise<ReadResult | ReplicaRefused> {
+  const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
+  const { log } = partition
+  if (asked.fetchOffset < log.logStartOffset || asked.fetchOffset > log.logEndOffset) {
+    return { ok: false, reason: 'offset-out-of-range' }
+  }
+  if (asked.fetchOffset >= endOffset || (limitBytes <= 0 && !minOneBatch)) return emptyRead
+  try {
+    const read = await log.read({
+      fetchOffset: asked.fetchOffset,
+      endOffset,
+      maxBytes: Math.max(0, limitBytes),
+      minOneBatch,
+    })
+    return 'outOfRange' in read ? { ok: false, reason: 'offset-out-of-range' } : read
+  } catch (error) {
+    return { ok: false, reason: 'storage-error', message: messageOf(error) }
+  }
+}
 
-/** A partition that this broker leads, for the coordinators: its log up to the high watermark, and news of both. */
-export interface LedPartition {
-  readonly topic: string
-  readonly partition: number
-  readonly leaderEpoch: LeaderEpoch
-  readonly log: PartitionLog
-  readonly highWatermark: Offset
+const emptyRead: ReadResult = { chunks: [], sizeBytes: 0, release() {} }
+
+function refusedFetch(outcome: ReplicaRefused): FetchedPartition {
+  return { outcome, highWatermark: -1, lastStableOffset: -1, logStartOffset: -1, chunks: [], sizeBytes: 0 }
+}
+
+function foundOffset(
+  found: { timestamp: number; offset: Offset; leaderEpoch: LeaderEpoch } | undefined,
+): ListOffsetOutcome {
+  if (found === undefined) return { ok: true, offset: -1, timestampMs: -1, leaderEpoch: -1 as LeaderEpoch }
+  return { ok: true, offset: found.offset, timestampMs: found.timestamp, leaderEpoch: found.leaderEpoch }
 }

@@ -47,6 +47,10 @@ export class Histogram {
 
 function bucketOf(whole: number): number {
   if (whole < parts) return whole
+  if (whole < 2 ** 31) {
+    const exponent = 31 - Math.clz32(whole)
+    return (exponent - partsBits + 1) * parts + ((whole >>> (exponent - partsBits)) & (parts - 1))
+  }
   const exponent = Math.min(Math.floor(Math.log2(whole)), 51)
   // log2 rounds up just below a power of two; the part then comes out negative and is taken for the first.
   const part = Math.max(0, Math.min(parts - 1, Math.floor((whole / 2 ** exponent - 1) * parts)))

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type { Clock } from '../platform/index.ts'
 import { humanLine } from './human-line.ts'
 
 /** Data of a log line. An `error` field may be an Error: it is written with its type, message, stack and causes. */
@@ -28,8 +29,8 @@ export interface LoggerOptions {
   readonly format: 'json' | 'human'
   /** The `name` field of every line. */
   readonly name: string
-  /** Where a line's time comes from, in milliseconds since 1970; so that a simulated node's log is simulated too. */
-  readonly clock: { now(): number }
+  /** Where a line's time comes from, so that a simulated node's log is simulated too. */
+  readonly clock: Pick<Clock, 'now'>
   /** In the 'human' format: colours. */
   readonly colors?: boolean
 }

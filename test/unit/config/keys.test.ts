@@ -2,7 +2,21 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type AnyKey, brokerKeys, double, int, list, long, password, topicKeys } from '../../../src/config/index.ts'
+import {
+  type AnyKey,
+  boolean,
+  brokerKeys,
+  declareKeys,
+  double,
+  enumOf,
+  int,
+  list,
+  long,
+  password,
+  string,
+  topicKeys,
+  type ValuesOf,
+} from '../../../src/config/index.ts'
 import { kafkaBrokerKeys } from '../../../src/config/kafka-keys.ts'
 import { nearestOf } from '../../../src/config/nearest.ts'
 import { brokerSynonymsOf } from '../../../src/config/topic-keys.ts'
@@ -101,6 +115,22 @@ describe('a key', () => {
     expect(key.parse('9007199254740991')?.value).toBe(9_007_199_254_740_991)
     expect(key.parse('9007199254740992')?.value).toBe(Number.POSITIVE_INFINITY)
     expect(key.parse('-9223372036854775808')?.value).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  test('has a value of its own type', () => {
+    const keys = declareKeys({
+      lagMs: int('lag.ms', { default: 5, doc: '' }),
+      rack: string('rack', { default: null, doc: '' }),
+      policy: enumOf('policy', { default: 'keep', oneOf: ['keep', 'drop'], doc: '' }),
+      enabled: boolean('enabled', { default: true, doc: '' }),
+    })
+    const values: ValuesOf<typeof keys> = { lagMs: 5, rack: null, policy: 'keep', enabled: true }
+    // @ts-expect-error: not one of the two
+    const wrong: ValuesOf<typeof keys> = { ...values, policy: 'other' }
+    expect(keys.policy.parse(wrong.policy)).toBeUndefined()
+    expect(keys.policy.parse(' drop ')).toEqual({ value: 'drop', text: 'drop' })
+    expect(keys.enabled.parse('FALSE')).toEqual({ value: false, text: 'false' })
+    expect(Object.isFrozen(keys)).toBe(true)
   })
 
   test('for a password is sensitive', () => {

@@ -1,0 +1,96 @@
+import type { LeaderEpoch } from '../base/index.ts'
+import {
+  apis,
+  ErrorCode,
+  type ListOffsetsRequest,
+  type ListOffsetsResponse,
+  type MessageInput,
+} from '../protocol/index.ts'
+import type { ListOffsetRequest } from '../replication/index.ts'
+import { defineApi, type RequestContext } from './api.ts'
+import { errorCodeOf } from './errors.ts'
+
+/**
+ * ListOffsets, 1 to 11.
+ *
+ *   2  isolation level     4  leader epochs     6  flexible     10  timeout
+ *
+ * Times below zero stand for places in the log; each is known from one version on (`places`), and before it gets
+ * UNSUPPORTED_VERSION for its partition. Nothing found for a time is no error: offset, timestamp and epoch are -1. There is
+ * no tiered storage: its places are as in a broker where it is switched off.
+ */
+export const listOffsets = defineApi({
+  api: apis.ListOffsets,
+  versions: { min: 1, max: 11 },
+  async handle(request, context) {
+    const topics = await Promise.all(
+      request.topics.map(async ({ name, partitions }) => ({
+        name,
+        partitions: await Promise.all(
+          partitions.map((partition) => listOffset(name, partition, request.isolationLevel, context)),
+        ),
+      })),
+    )
+    return { body: { topics } }
+  },
+  fault: (request, errorCode) => ({
+    topics: request.topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(({ partitionIndex }) => nothingFound(partitionIndex, errorCode)),
+    })),
+  }),
+})
+
+type PartitionAnswer = MessageInput<typeof ListOffsetsResponse>['topics'][number]['partitions'][number]
+
+interface Place {
+  readonly sinceVersion: number
+  /** 'none': there never is such an offset here. */
+  readonly target: Extract<ListOffsetRequest['target'], string> | 'none'
+}
+
+const places: ReadonlyMap<bigint, Place> = new Map([
+  [-1n, { sinceVersion: 1, target: 'latest' }],
+  [-2n, { sinceVersion: 1, target: 'earliest' }],
+  [-3n, { sinceVersion: 7, target: 'max-timestamp' }],
+  [-4n, { sinceVersion: 8, target: 'earliest' }], // earliest on the local disk
+  [-5n, { sinceVersion: 9, target: 'none' }], // latest in tiered storage
+  [-6n, { sinceVersion: 11, target: 'none' }], // earliest that is not in tiered storage yet
+])
+
+async function listOffset(
+  topic: string,
+  asked: ListOffsetsRequest['topics'][number]['partitions'][number],
+  isolationLevel: number,
+  context: RequestContext,
+): Promise<PartitionAnswer> {
+  const { partitionIndex, timestamp, currentLeaderEpoch } = asked
+  const place = timestamp < 0n ? places.get(timestamp) : undefined
+  if (timestamp < 0n && (place === undefined || context.apiVersion < place.sinceVersion)) {
+    return nothingFound(partitionIndex, ErrorCode.UNSUPPORTED_VERSION)
+  }
+  if (place?.target === 'none') return nothingFound(partitionIndex, ErrorCode.NONE)
+  const outcome = await context.services.replicas.listOffset({
+    topic,
+    partition: partitionIndex,
+    currentLeaderEpoch: currentLeaderEpoch as LeaderEpoch | -1,
+    isolation: isolationLevel === 1 ? 'read-committed' : 'read-uncommitted',
+    target: place?.target ?? { timestampMs: Number(timestamp) },
+  })
+  if (!outcome.ok) {
+    const errorCode = errorCodeOf(outcome.reason)
+    const isTooNew = errorCode === ErrorCode.OFFSET_NOT_AVAILABLE && context.apiVersion < 5
+    return nothingFound(partitionIndex, isTooNew ? ErrorCode.LEADER_NOT_AVAILABLE : errorCode)
+  }
+  return {
+    partitionIndex,
+    errorCode: ErrorCode.NONE,
+    timestamp: BigInt(outcome.timestampMs),
+    offset: outcome.offset,
+    ...(context.apiVersion >= 4 ? { leaderEpoch: outcome.leaderEpoch } : {}),
+  }
+}
+
+function nothingFound(partitionIndex: number, errorCode: ErrorCode): PartitionAnswer {
+  return { partitionIndex, errorCode, timestamp: -1n, offset: -1 }
+}

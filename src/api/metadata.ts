@@ -1,0 +1,165 @@
+import { type BrokerId, zeroUuid } from '../base/index.ts'
+import { noLeader, type PartitionImage, type TopicImage } from '../metadata/index.ts'
+import { apis, ErrorCode, type MessageInput, type MetadataRequest, type MetadataResponse } from '../protocol/index.ts'
+import { defineApi, type Reply, type RequestContext } from './api.ts'
+import { clusterOperations, operationsNotAsked, topicOperations } from './authorized-operations.ts'
+import { controllerIdOf, liveEndpoints } from './endpoints.ts'
+import { errorCodeOf } from './errors.ts'
+import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
+
+/**
+ * Metadata, 0 to 13.
+ *
+ *   1  controller, racks, internal topics; null is all topics, an empty list none (in 0 an empty list is all)
+ *   2  cluster id                               8  authorized operations (of the cluster up to 10)
+ *   4  the client says whether to create       9  flexible
+ *   5  offline replicas                        10  topic ids           12  topics by id alone
+ *   7  leader epochs                           13  top-level error
+ *
+ * Trips clients: the addresses are those of the listener that the request came in on. The controller is any broker that takes
+ * admin requests, and all do. A topic keeps its id over restarts.
+ *
+ * Differs from Kafka: it answers UNKNOWN_TOPIC_OR_PARTITION while a topic is auto-created and lets the client ask again; here
+ * the answer waits for the topic and has its leaders.
+ */
+export const metadata = defineApi({
+  api: apis.Metadata,
+  versions: { min: 0, max: 13 },
+  handle(request, context) {
+    const { topics } = request
+    const { image } = context.services.coordination
+    if (topics === null || (topics.length === 0 && context.apiVersion === 0)) {
+      return { body: answer(request, context, [...image.topics.all()].map(found)) }
+    }
+    const answers = topics.map((topic) => lookUp(topic, request, context))
+    return answers.some((each) => each instanceof Promise)
+      ? later(request, context, answers)
+      : { body: answer(request, context, answers as TopicAnswer[]) }
+  },
+  fault: (request, errorCode) => ({
+    brokers: [],
+    topics: (request.topics ?? []).map(({ name, topicId }) => ({
+      errorCode,
+      name: name ?? '',
+      topicId,
+      partitions: [],
+    })),
+    errorCode,
+  }),
+})
+
+type Body = MessageInput<typeof MetadataResponse>
+type AskedTopic = NonNullable<MetadataRequest['topics']>[number]
+/** A topic that is there, or what the client is told instead. */
+type TopicAnswer =
+  | { readonly topic: TopicImage }
+  | { readonly topic: undefined; readonly asked: AskedTopic; readonly errorCode: ErrorCode }
+
+async function later(
+  request: MetadataRequest,
+  context: RequestContext,
+  answers: readonly (TopicAnswer | Promise<TopicAnswer>)[],
+): Promise<Reply<Body>> {
+  return { body: answer(request, context, await Promise.all(answers)) }
+}
+
+function lookUp(
+  asked: AskedTopic,
+  request: MetadataRequest,
+  context: RequestContext,
+): TopicAnswer | Promise<TopicAnswer> {
+  const { coordination, config } = context.services
+  const { topics } = coordination.image
+  const { name, topicId } = asked
+  const missing = (errorCode: ErrorCode): TopicAnswer => ({ topic: undefined, asked, errorCode })
+  if (topicId !== zeroUuid) {
+    // Up to 11 a topic is asked for by its name only.
+    if (context.apiVersion < 12) return missing(ErrorCode.INVALID_REQUEST)
+    const topic = topics.byId(topicId)
+    return topic === undefined ? missing(ErrorCode.UNKNOWN_TOPIC_ID) : found(topic)
+  }
+  if (name === null) return missing(ErrorCode.INVALID_REQUEST)
+  const topic = topics.byName(name)
+  if (topic !== undefined) return found(topic)
+  if (!isLegalTopicName(name)) return missing(ErrorCode.INVALID_TOPIC_EXCEPTION)
+  const mayCreate = request.allowAutoTopicCreation && config.values.autoCreateTopicsEnable
+  return mayCreate ? create(name, asked, context) : missing(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+}
+
+async function create(name: string, asked: AskedTopic, context: RequestContext): Promise<TopicAnswer> {
+  const { topicCreator, log } = context.services
+  try {
+    const created = await topicCreator.ensure(name)
+    if (!('reason' in created)) return found(created)
+    log.debug({ topic: name, reason: created.reason, detail: created.message }, 'topic not auto-created')
+    // It will be there in a moment: another broker's request is creating it.
+    const isComing = created.reason === 'topic-exists'
+    return {
+      topic: undefined,
+      asked,
+      errorCode: isComing ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : errorCodeOf(created.reason),
+    }
+  } catch (error) {
+    // No controller in time; clients ask again.
+    log.warn({ topic: name, error }, 'topic not auto-created')
+    return { topic: undefined, asked, errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION }
+  }
+}
+
+function found(topic: TopicImage): TopicAnswer {
+  return { topic }
+}
+
+function answer(request: MetadataRequest, context: RequestContext, topics: readonly TopicAnswer[]): Body {
+  const { apiVersion, services } = context
+  const brokers = liveEndpoints(context)
+  const reachable = new Set(brokers.map(({ nodeId }) => nodeId))
+  const authorized = (asked: boolean, operations: number) => (asked ? operations : operationsNotAsked)
+  return {
+    brokers,
+    clusterId: services.clusterId,
+    controllerId: controllerIdOf(brokers, context),
+    topics: topics.map((each) =>
+      each.topic === undefined
+        ? missingTopic(each.asked, each.errorCode, apiVersion)
+        : {
+            errorCode: ErrorCode.NONE,
+            name: each.topic.name,
+            topicId: each.topic.topicId,
+            isInternal: isInternalTopic(each.topic.name),
+            partitions: each.topic.partitions.map((partition) => partitionAnswer(partition, reachable, context)),
+            topicAuthorizedOperations: authorized(request.includeTopicAuthorizedOperations, topicOperations),
+          },
+    ),
+    clusterAuthorizedOperations: authorized(request.includeClusterAuthorizedOperations, clusterOperations),
+  }
+}
+
+function missingTopic({ name, topicId }: AskedTopic, errorCode: ErrorCode, apiVersion: number) {
+  return {
+    errorCode,
+    name: apiVersion >= 12 ? name : (name ?? ''),
+    topicId,
+    isInternal: name !== null && isInternalTopic(name),
+    partitions: [],
+  }
+}
+
+function partitionAnswer(partition: PartitionImage, reachable: ReadonlySet<BrokerId>, context: RequestContext) {
+  const { leader, leaderEpoch, replicas, isr } = partition
+  const { cluster } = context.services.coordination.image
+  let errorCode: ErrorCode = ErrorCode.NONE
+  if (leader === noLeader || cluster.broker(leader) === undefined) errorCode = ErrorCode.LEADER_NOT_AVAILABLE
+  else if (!reachable.has(leader)) {
+    errorCode = context.apiVersion >= 6 ? ErrorCode.LISTENER_NOT_FOUND : ErrorCode.LEADER_NOT_AVAILABLE
+  }
+  return {
+    errorCode,
+    partitionIndex: partition.partition,
+    leaderId: errorCode === ErrorCode.NONE ? leader : noLeader,
+    leaderEpoch,
+    replicaNodes: replicas,
+    isrNodes: isr,
+    offlineReplicas: replicas.filter((id) => cluster.broker(id)?.fenced !== false),
+  }
+}

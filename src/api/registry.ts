@@ -1,0 +1,43 @@
+import type { ServedApi } from './api.ts'
+import { apiVersions } from './api-versions.ts'
+import { createTopics } from './create-topics.ts'
+import { deleteTopics } from './delete-topics.ts'
+import { describeCluster } from './describe-cluster.ts'
+import { describeConfigs } from './describe-configs.ts'
+import { describeGroups } from './describe-groups.ts'
+import { fetch } from './fetch.ts'
+import { findCoordinator } from './find-coordinator.ts'
+import { heartbeat } from './heartbeat.ts'
+import { initProducerId } from './init-producer-id.ts'
+import { joinGroup } from './join-group.ts'
+import { leaveGroup } from './leave-group.ts'
+import { listGroups } from './list-groups.ts'
+import { listOffsets } from './list-offsets.ts'
+import { metadata } from './metadata.ts'
+import { offsetCommit } from './offset-commit.ts'
+import { offsetFetch } from './offset-fetch.ts'
+import { produce } from './produce.ts'
+import { syncGroup } from './sync-group.ts'
+
+/** Every API that is served, by key: what ApiVersions answers and the table in the README is made of. */
+export const servedApis: readonly ServedApi[] = [
+  produce,
+  fetch,
+  listOffsets,
+  metadata,
+  offsetCommit,
+  offsetFetch,
+  findCoordinator,
+  joinGroup,
+  heartbeat,
+  leaveGroup,
+  syncGroup,
+  describeGroups,
+  listGroups,
+  apiVersions(() => servedApis),
+  createTopics,
+  deleteTopics,
+  initProducerId,
+  describeConfigs,
+  describeCluster,
+].sort((left, right) => left.api.key - right.api.key)

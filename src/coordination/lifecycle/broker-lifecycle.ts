@@ -1,0 +1,121 @@
+import { assert, type BrokerEpoch, messageOf } from '../../base/index.ts'
+import type { BrokerHeartbeatResult, BrokerRegistration, BrokerRun } from '../../controller/index.ts'
+import type { Clock, Timer, Timers } from '../../platform/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
+import { CoordinationError } from '../coordination-error.ts'
+
+/** Asks the active controller, wherever it is; resolves when this broker's image has what the response says. */
+export type AskController = <Kind extends ControllerRequestKind>(
+  kind: Kind,
+  request: ControllerRequests[Kind]['request'],
+  deadlineMs: number,
+) => Promise<ControllerRequests[Kind]['response']>
+
+export interface BrokerLifecycleOptions {
+  readonly ask: AskController
+  readonly platform: { readonly clock: Clock; readonly timers: Timers }
+  readonly logger: Logger
+  readonly registration: BrokerRegistration
+  readonly heartbeatIntervalMs: number
+  /** A heartbeat that takes longer is given up. */
+  readonly heartbeatTimeoutMs: number
+  /** Last metadata entry that this broker's image holds. */
+  readonly appliedIndex: () => number
+  /** The broker can't be part of the cluster any more. */
+  readonly onFault: (error: Error) => void
+}
+
+/**
+ * One run of a broker, as the controller sees it. States, and what moves between them:
+ *
+ *   unregistered --register--> fenced --unfence--> active --shutDown--> shutting down --stop--> stopped
+ *
+ * From `beginHeartbeats` until `stop` it says every interval that it lives. When the controller says that it knows no such
+ * run (somebody removed the registration), it registers again, with the same incarnation.
+ */
+export class BrokerLifecycle {
+  readonly #options: BrokerLifecycleOptions
+  #brokerEpoch: BrokerEpoch | undefined
+  #timer: Timer | undefined
+  #isStopped: boolean = false
+  #wantShutdown: boolean = false
+
+  constructor(options: BrokerLifecycleOptions) {
+    this.#options = options
+  }
+
+  /** This run, as it is registered. */
+  get run(): BrokerRun {
+    assert(this.#brokerEpoch !== undefined, 'a broker registers before it does anything else')
+    return { brokerId: this.#options.registration.brokerId, brokerEpoch: this.#brokerEpoch }
+  }
+
+  /** Waits for the session of another run of this broker to end, up to the deadline. */
+  async register(deadlineMs: number): Promise<BrokerEpoch> {
+    const { ask, registration, platform, heartbeatIntervalMs, logger } = this.#options
+    for (;;) {
+      const result = await ask('registerBroker', registration, deadlineMs)
+      if (result.ok) {
+        this.#brokerEpoch = result.brokerEpoch
+        logger.info({ brokerEpoch: result.brokerEpoch }, 'broker registered')
+        return result.brokerEpoch
+      }
+      if (platform.clock.monotonic() + heartbeatIntervalMs >= deadlineMs || this.#isStopped) {
+        throw new CoordinationError(result.reason, result.message)
+      }
+      logger.warn({ reason: result.reason }, 'broker registration refused, trying again')
+      await new Promise<void>((resolve) => platform.timers.set(heartbeatIntervalMs, resolve))
+    }
+  }
+
+  /** Asks to be unfenced until it is so. */
+  async unfence(deadlineMs: number): Promise<void> {
+    for (;;) {
+      const result = await this.#heartbeat(deadlineMs)
+      if (!result.ok) await this.register(deadlineMs)
+      else if (!result.fenced) return
+    }
+  }
+
+  beginHeartbeats(): void {
+    if (this.#isStopped) return
+    this.#timer = this.#options.platform.timers.set(this.#options.heartbeatIntervalMs, () => {
+      void this.#beat()
+    })
+  }
+
+  /** Hands leaderships over, as far as others can take them. */
+  async shutDown(deadlineMs: number): Promise<void> {
+    this.#wantShutdown = true
+    await this.#heartbeat(deadlineMs)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#timer?.cancel()
+  }
+
+  async #beat(): Promise<void> {
+    const { platform, heartbeatTimeoutMs, logger, onFault } = this.#options
+    const deadlineMs = platform.clock.monotonic() + heartbeatTimeoutMs
+    try {
+      const result = await this.#heartbeat(deadlineMs)
+      if (!result.ok) await this.register(deadlineMs)
+    } catch (error) {
+      if (this.#isStopped) return
+      if (!(error instanceof CoordinationError) || error.reason === 'duplicate-registration') {
+        onFault(error instanceof Error ? error : new Error(messageOf(error)))
+        return
+      }
+      logger.warn({ reason: error.reason }, 'heartbeat failed')
+    }
+    this.beginHeartbeats()
+  }
+
+  #heartbeat(deadlineMs: number): Promise<BrokerHeartbeatResult> {
+    const { ask, appliedIndex } = this.#options
+    const wantShutdown = this.#wantShutdown
+    return ask('heartbeat', { ...this.run, appliedIndex: appliedIndex(), wantFence: false, wantShutdown }, deadlineMs)
+  }
+}

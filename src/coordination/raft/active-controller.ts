@@ -1,0 +1,129 @@
+import type { BrokerId } from '../../base/index.ts'
+import {
+  allocateProducerIds,
+  alterConfigs,
+  BrokerSessions,
+  type ConfigRules,
+  type ControllerAnswer,
+  ControllerLoop,
+  type ControllerSettings,
+  clusterStart,
+  createTopics,
+  type Decide,
+  deleteTopics,
+  fenceBroker,
+  handleHeartbeat,
+  type RecordSink,
+  registerBroker,
+} from '../../controller/index.ts'
+import type { MetadataImage, MetadataRecord } from '../../metadata/index.ts'
+import type { Clock, Random } from '../../platform/index.ts'
+import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
+
+export interface ActiveControllerOptions {
+  readonly sink: RecordSink
+  readonly platform: { readonly clock: Clock; readonly random: Random }
+  readonly settings: ControllerSettings
+  readonly configRules: ConfigRules
+  readonly clusterId: string
+  /** The broker of this very process: it lives as long as the controller does. */
+  readonly localBrokerId: BrokerId
+  readonly sessionTimeoutMs: number
+  /** A decision that nobody asked for has a bug: there is no request to reject with it. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** Requests that may wait while the log is slow. One that finds the queue full is told so. */
+const maxQueuedRequests = 10_000
+/** A few MB: well below what the Raft log takes before it refuses. */
+const maxUnstoredRecords = 50_000
+
+type Handlers = {
+  readonly [Kind in ControllerRequestKind]: (
+    request: ControllerRequests[Kind]['request'],
+  ) => Decide<ControllerRequests[Kind]['response']>
+}
+
+/**
+ * The controller, where this node is it: each request becomes a decision with all that decisions may not take for
+ * themselves (ids, a random start, who is alive), and the loop does the rest.
+ */
+export class ActiveController implements ControllerChannel {
+  readonly loop: ControllerLoop
+  readonly #options: ActiveControllerOptions
+  readonly #handlers: Handlers
+  #sessions: BrokerSessions
+
+  constructor(options: ActiveControllerOptions) {
+    this.#options = options
+    this.loop = new ControllerLoop({ sink: options.sink, maxQueuedRequests, maxUnstoredRecords })
+    this.#sessions = new BrokerSessions(options.sessionTimeoutMs)
+    this.#handlers = this.#makeHandlers()
+  }
+
+  /** This node leads the quorum, and `image` holds all that was before. A new cluster gets its first entry. */
+  activate(image: MetadataImage): void {
+    this.#sessions = new BrokerSessions(this.#options.sessionTimeoutMs)
+    this.loop.activate(image)
+    const { clusterId } = this.#options
+    if (clusterStart(image, clusterId).length === 0) return
+    this.#decide((head) => clusterStart(head, clusterId))
+  }
+
+  ask<Kind extends ControllerRequestKind>(
+    kind: Kind,
+    request: ControllerRequests[Kind]['request'],
+  ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>> {
+    const handler: Handlers[Kind] = this.#handlers[kind]
+    return this.loop.submit(handler(request))
+  }
+
+  /** Fences the brokers that were silent for the session timeout; gives their ids. */
+  fenceSilentBrokers(): readonly BrokerId[] {
+    const { head } = this.loop
+    if (head === undefined) return []
+    const { localBrokerId, platform } = this.#options
+    const others = [...head.cluster.brokers()].filter((broker) => !broker.fenced && broker.brokerId !== localBrokerId)
+    const silent = this.#sessions.expired(others, platform.clock.monotonic()).map((broker) => broker.brokerId)
+    for (const brokerId of silent) this.#decide((image) => fenceBroker(image, brokerId))
+    return silent
+  }
+
+  /** Of the controller's own accord. Nobody waits for it: whatever is decided next comes after it in the log. */
+  #decide(recordsFor: (head: MetadataImage) => readonly MetadataRecord[]): void {
+    this.loop
+      .submit((head) => ({ records: recordsFor(head), response: undefined }))
+      .catch((error: unknown) => this.#options.onFault(error))
+  }
+
+  #makeHandlers(): Handlers {
+    const { settings, configRules } = this.#options
+    const { clock, random } = this.#options.platform
+    return {
+      createTopics: ({ requests, validateOnly }) => {
+        const topicIds = requests.map(() => random.uuid())
+        const placementStart = random.int(2 ** 31)
+        const context = { settings, configRules, validateOnly, topicIds, placementStart }
+        return (head) => createTopics(head, requests, context)
+      },
+      deleteTopics:
+        ({ requests, validateOnly }) =>
+        (head) =>
+          deleteTopics(head, requests, { settings, validateOnly }),
+      alterConfigs:
+        ({ requests, validateOnly }) =>
+        (head) =>
+          alterConfigs(head, requests, { configRules, validateOnly }),
+      registerBroker: (registration) => (head, nextIndex) => {
+        const registered = head.cluster.broker(registration.brokerId)
+        const registeredRunIsAlive = registered !== undefined && this.#sessions.isAlive(registered, clock.monotonic())
+        return registerBroker(head, registration, { nextIndex, registeredRunIsAlive })
+      },
+      heartbeat: (heartbeat) => {
+        this.#sessions.heard(heartbeat, clock.monotonic()) // also when the queue is long: it did come in time
+        return (head) => handleHeartbeat(head, heartbeat)
+      },
+      allocateProducerIds: (run) => (head) => allocateProducerIds(head, run),
+    }
+  }
+}

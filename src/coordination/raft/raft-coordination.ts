@@ -1,0 +1,314 @@
+import {
+  assert,
+  type BrokerEpoch,
+  type BrokerId,
+  type ControllerEpoch,
+  messageOf,
+  type ProducerId,
+} from '../../base/index.ts'
+import type { BrokerRegistration, ConfigRules, ControllerSettings, RecordSink } from '../../controller/index.ts'
+import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
+import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
+import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
+import type { Admin, Coordination, CoordinationState, MetadataListener } from '../coordination.ts'
+import { CoordinationError } from '../coordination-error.ts'
+import { Gate } from '../gate.ts'
+import { BrokerLifecycle } from '../lifecycle/broker-lifecycle.ts'
+import { ActiveController } from './active-controller.ts'
+import { MetadataLoader } from './metadata-loader.ts'
+import { SnapshotSchedule } from './snapshot-schedule.ts'
+
+export interface RaftCoordinationOptions {
+  /** Not started yet: the coordination starts and stops it. */
+  readonly raft: RaftNode
+  readonly platform: { readonly clock: Clock; readonly timers: Timers; readonly random: Random }
+  readonly logger: Logger
+  readonly brokerId: BrokerId
+  /** Of this node's meta.properties. A new log gets it in its first entry; one that has another is refused. */
+  readonly clusterId: string
+  readonly controller: ControllerSettings
+  readonly configRules: ConfigRules
+  /** `broker.heartbeat.interval.ms`. */
+  readonly heartbeatIntervalMs: number
+  /** `broker.session.timeout.ms`. */
+  readonly sessionTimeoutMs: number
+  /** `metadata.log.max.record.bytes.between.snapshots`. */
+  readonly maxBytesBetweenSnapshots: number
+  /** `metadata.log.max.snapshot.interval.ms`; 0 for any. */
+  readonly maxSnapshotIntervalMs: number
+  /** 10,000 unless given: each is replayed at a start. */
+  readonly maxEntriesBetweenSnapshots?: number
+}
+
+/** How long `start` waits for a controller, and for another run of this broker to be given up. Kafka's is the same. */
+const registrationTimeoutMs = 60_000
+/** How long a controlled stop waits to hand its leaderships over. */
+const shutdownTimeoutMs = 5_000
+/** How long a block of producer ids may take. */
+const producerIdsTimeoutMs = 30_000
+
+/** Requests that may be made twice: a second one finds what the first did, or does no harm. */
+const repeatable: ReadonlySet<ControllerRequestKind> = new Set(['registerBroker', 'heartbeat', 'allocateProducerIds'])
+
+export function createRaftCoordination(options: RaftCoordinationOptions): Coordination {
+  return new RaftCoordination(options)
+}
+
+/**
+ * One node's part in a cluster whose metadata is the log of a Raft quorum. What happens when an entry is committed, in
+ * this order: image and delta, listeners, the controller's answers (where this node is it), requests that waited for the image.
+ */
+class RaftCoordination implements Coordination {
+  readonly #options: RaftCoordinationOptions
+  readonly #raft: RaftNode
+  readonly #logger: Logger
+  readonly #loader: MetadataLoader
+  readonly #controller: ActiveController
+  /** The only way to a controller so far is to this node's own. */
+  readonly #channel: ControllerChannel
+  readonly #snapshots: SnapshotSchedule
+  readonly #gate: Gate
+  readonly #listeners: MetadataListener[] = []
+  readonly #faultListeners: ((error: Error) => void)[] = []
+  #lifecycle: BrokerLifecycle | undefined
+  #sessionTimer: Timer | undefined
+  /** Term in which this node is the active controller. */
+  #controllerTerm: number | undefined
+  #fault: Error | undefined
+
+  readonly admin: Admin = {
+    createTopics: (requests, options) => this.#change('createTopics', requests, options),
+    deleteTopics: (requests, options) => this.#change('deleteTopics', requests, options),
+    alterConfigs: (requests, options) => this.#change('alterConfigs', requests, options),
+  }
+
+  constructor(options: RaftCoordinationOptions) {
+    const { raft, platform, logger, clusterId, sessionTimeoutMs, configRules } = options
+    this.#options = options
+    this.#raft = raft
+    this.#logger = logger
+    this.#loader = new MetadataLoader(clusterId, (delta, image) => this.#publish(delta, image))
+    this.#controller = new ActiveController({
+      sink: this.#makeSink(),
+      platform,
+      settings: options.controller,
+      configRules,
+      clusterId,
+      localBrokerId: options.brokerId,
+      sessionTimeoutMs,
+      onFault: (error) => this.#onFault(error),
+    })
+    this.#channel = this.#controller
+    this.#gate = new Gate(platform)
+    this.#snapshots = new SnapshotSchedule({
+      limits: {
+        maxBytes: options.maxBytesBetweenSnapshots,
+        maxIntervalMs: options.maxSnapshotIntervalMs,
+        maxEntries: options.maxEntriesBetweenSnapshots ?? 10_000,
+      },
+      platform,
+      image: () => this.#loader.applied,
+      save: (index, data) => raft.takeSnapshot(index, data),
+    })
+    raft.onCommitted((entries) => this.#onCommitted(entries))
+    raft.onSnapshot((snapshot) => this.#onSnapshot(snapshot))
+    raft.onLeadership((leadership) => this.#onLeadership(leadership))
+    raft.onFault((error) => this.#onFault(error))
+  }
+
+  get image(): MetadataImage {
+    return this.#loader.published
+  }
+
+  get state(): CoordinationState {
+    const { term, leaderId } = this.#raft.state
+    return {
+      mode: 'raft',
+      controllerId: leaderId as BrokerId | null,
+      controllerEpoch: term as number as ControllerEpoch,
+      appliedIndex: this.#loader.published.index,
+    }
+  }
+
+  onMetadata(listener: MetadataListener): void {
+    this.#listeners.push(listener)
+  }
+
+  onFault(listener: (error: Error) => void): void {
+    this.#faultListeners.push(listener)
+  }
+
+  async start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }> {
+    assert(this.#lifecycle === undefined, 'a coordination is started once')
+    assert(registration.brokerId === this.#options.brokerId, 'a node registers its own broker')
+    const { platform, heartbeatIntervalMs, sessionTimeoutMs } = this.#options
+    const lifecycle = new BrokerLifecycle({
+      ask: (kind, request, deadlineMs) => this.#ask(kind, request, deadlineMs),
+      platform,
+      logger: this.#logger,
+      registration,
+      heartbeatIntervalMs,
+      heartbeatTimeoutMs: sessionTimeoutMs,
+      appliedIndex: () => this.#loader.applied.index,
+      onFault: (error) => this.#onFault(error),
+    })
+    this.#lifecycle = lifecycle
+    await this.#raft.start()
+    const deadlineMs = platform.clock.monotonic() + registrationTimeoutMs
+    await lifecycle.register(deadlineMs)
+    this.#beginPublishing()
+    await lifecycle.unfence(deadlineMs)
+    lifecycle.beginHeartbeats()
+    return { brokerEpoch: lifecycle.run.brokerEpoch }
+  }
+
+  async stop(mode: 'controlled' | 'immediate'): Promise<void> {
+    if (mode === 'controlled' && this.#controllerTerm !== undefined) await this.#handOver()
+    this.#lifecycle?.stop()
+    this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
+    this.#endLeadership()
+    await this.#snapshots.stop()
+    await this.#raft.stop()
+  }
+
+  async allocateProducerIds(): Promise<{ readonly firstProducerId: ProducerId; readonly count: number }> {
+    if (this.#lifecycle === undefined) throw new CoordinationError('not-registered', 'This broker is not started')
+    const deadlineMs = this.#options.platform.clock.monotonic() + producerIdsTimeoutMs
+    const result = await this.#ask('allocateProducerIds', this.#lifecycle.run, deadlineMs)
+    if (result.ok) return result
+    throw new CoordinationError('not-registered', 'The controller does not know this run of the broker')
+  }
+
+  // ---- what the quorum says ----
+
+  #onCommitted(entries: readonly Entry[]): void {
+    this.#loader.onCommitted(entries)
+    this.#snapshots.onCommitted(entries)
+    this.#afterApply()
+  }
+
+  #onSnapshot(snapshot: Snapshot): void {
+    this.#loader.onSnapshot(snapshot)
+    this.#afterApply()
+  }
+
+  #afterApply(): void {
+    if (this.#controllerTerm !== undefined) this.#controller.loop.onStored(this.#loader.applied.index)
+    this.#gate.notify()
+  }
+
+  /** Raft says 'leader' only once all that was before is applied here: the image is then the head. */
+  #onLeadership({ isLeader, term }: Leadership): void {
+    if (!isLeader) {
+      this.#logger.info({ controllerEpoch: term }, 'no longer the controller')
+      this.#endLeadership()
+      return
+    }
+    this.#logger.info({ controllerEpoch: term }, 'became the controller')
+    this.#controllerTerm = term
+    this.#controller.activate(this.#loader.applied)
+    this.#watchSessions()
+    this.#gate.notify()
+  }
+
+  #endLeadership(): void {
+    this.#controllerTerm = undefined
+    this.#sessionTimer?.cancel()
+    this.#controller.loop.deactivate()
+  }
+
+  #watchSessions(): void {
+    const { platform, sessionTimeoutMs } = this.#options
+    this.#sessionTimer = platform.timers.set(sessionTimeoutMs / 4, () => {
+      for (const brokerId of this.#controller.fenceSilentBrokers()) {
+        this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
+      }
+      this.#watchSessions()
+    })
+  }
+
+  /**
+   * The head may be ahead of the log for a moment: when Raft has stepped down, and even leads again in a later term, before
+   * it could say so. The term tells.
+   */
+  #makeSink(): RecordSink {
+    const raft = this.#raft
+    return {
+      nextIndex: () => raft.state.lastIndex + 1,
+      append: (records) => {
+        const { role, term } = raft.state
+        if (role !== 'leader' || term !== this.#controllerTerm) return 'not-controller'
+        const proposed = raft.proposeNow(encodeRecords(records))
+        if (proposed.ok) return 'appended'
+        return proposed.reason === 'busy' ? 'full' : 'not-controller'
+      },
+    }
+  }
+
+  #beginPublishing(): void {
+    try {
+      this.#loader.beginPublishing()
+    } catch (error) {
+      this.#onFault(error)
+      throw error
+    }
+  }
+
+  #publish(delta: MetadataDelta, image: MetadataImage): void {
+    for (const listener of this.#listeners) listener(delta, image)
+  }
+
+  #onFault(error: unknown): void {
+    if (this.#fault !== undefined) return
+    this.#fault = error instanceof Error ? error : new Error(messageOf(error))
+    this.#lifecycle?.stop()
+    this.#gate.close(new CoordinationError('stopped', 'The metadata quorum has a fault on this node', { cause: error }))
+    this.#endLeadership()
+    for (const listener of this.#faultListeners) listener(this.#fault)
+  }
+
+  // ---- what this node asks of the controller ----
+
+  #change<Kind extends 'createTopics' | 'deleteTopics' | 'alterConfigs'>(
+    kind: Kind,
+    requests: ControllerRequests[Kind]['request']['requests'],
+    options: { readonly timeoutMs: number; readonly validateOnly?: boolean },
+  ): Promise<ControllerRequests[Kind]['response']> {
+    const deadlineMs = this.#options.platform.clock.monotonic() + options.timeoutMs
+    const request = { requests, validateOnly: options.validateOnly ?? false } as ControllerRequests[Kind]['request']
+    return this.#ask(kind, request, deadlineMs)
+  }
+
+  async #ask<Kind extends ControllerRequestKind>(
+    kind: Kind,
+    request: ControllerRequests[Kind]['request'],
+    deadlineMs: number,
+  ): Promise<ControllerRequests[Kind]['response']> {
+    for (;;) {
+      await this.#gate.until(() => this.#controller.loop.head !== undefined, deadlineMs, 'an active controller')
+      const asked = this.#channel.ask(kind, request)
+      const answer = await this.#gate.valueOf(asked, deadlineMs, `the controller's answer to ${kind}`)
+      if (answer.ok) {
+        await this.#gate.until(() => this.#loader.applied.index >= answer.index, deadlineMs, `entry ${answer.index}`)
+        return answer.response
+      }
+      if (answer.reason === 'overloaded') {
+        throw new CoordinationError('overloaded', 'Too many requests wait at the controller')
+      }
+      if (answer.mayBeStored && !repeatable.has(kind)) {
+        throw new CoordinationError('outcome-unknown', `The controller changed before ${kind} was stored`)
+      }
+    }
+  }
+
+  /** The node goes in any case: what could not be handed over moves when it is fenced, or registers again. */
+  async #handOver(): Promise<void> {
+    try {
+      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
+    } catch (error) {
+      this.#logger.warn({ error }, 'leaderships not handed over')
+    }
+  }
+}

@@ -1,0 +1,232 @@
+import { assert } from '../base/index.ts'
+import type { TopicConfig } from '../config/index.ts'
+import type { Offload } from '../platform/index.ts'
+import {
+  BatchTooLargeError,
+  BatchView,
+  batchPrefixBytes,
+  type Codec,
+  CorruptBatchError,
+  checkBatch,
+  codecById,
+  openRecordBytesOff,
+  type RecordWalk,
+  readRecords,
+  walkRecords,
+} from '../protocol/index.ts'
+import { repackBatch } from './repack.ts'
+import type { AppendOptions, AppendRefusal, Refused } from './types.ts'
+
+/** Largest size to which a batch is unpacked, when a rule asks what is inside: a batch is some MB at most as sent. */
+const maxUnpackedBytes = 64 * 1024 * 1024
+const maxRecordErrors = 100
+const zstdSinceProduceVersion = 7
+
+/** A batch that may be stored: itself, or what it became when it was packed anew. */
+export interface ValidBatch {
+  readonly ok: true
+  readonly batch: Buffer
+}
+
+export type Validation = ValidBatch | Refused
+
+/**
+ * Checks one record set that is to be appended as a leader, in the order Kafka does, and stamps what the topic's settings
+ * ask for. Answers at once unless the records have to be unpacked. Stateless: sequences and offsets are the log's matter.
+ */
+export function validateBatch(
+  records: Buffer,
+  options: AppendOptions,
+  config: TopicConfig,
+  nowMs: number,
+  offload: Offload,
+): Validation | Promise<Validation> {
+  const refusal = checkHeader(records, options, config)
+  if (refusal !== undefined) return refusal
+  const view = new BatchView(records)
+  const codec = codecById(view.codecId)
+  assert(codec !== undefined, 'checkHeader refuses an unknown codec')
+  const mustRepack = config.compressionType !== 'producer' && codecNamed(config.compressionType) !== codec
+  if (codec === 'none' && !mustRepack)
+    return checkRecords(view, view.recordBytes, config, nowMs) ?? stamp(view, config, nowMs)
+  const mustOpen = mustRepack || (config.cleanupPolicy.compact && !view.isControl)
+  if (!mustOpen) return checkHeaderTimestamps(view, config, nowMs) ?? stamp(view, config, nowMs)
+  return openAndCheck(view, config, nowMs, mustRepack ? codecNamed(config.compressionType) : undefined, offload)
+}
+
+/** What can be told from the header and the CRC. */
+function checkHeader(records: Buffer, options: AppendOptions, config: TopicConfig): Refused | undefined {
+  const isClient = options.origin === 'client'
+  if (records.length < batchPrefixBytes) return refused('invalid-record', 'Record set holds no record batch')
+  const view = new BatchView(records)
+  const { magic } = view
+  if (magic < 2) return refused('invalid-record', `Record format ${magic} is not supported; allowed is 2`)
+  if (magic > 2) return refused('corrupt-message', `Record batch has unknown format ${magic}`)
+  // Told before the CRC is taken: the length field says it, and taking the CRC costs more than it is worth.
+  if (view.sizeBytes > config.maxMessageBytes) {
+    return refused(
+      'message-too-large',
+      `Record batch of ${view.sizeBytes} bytes is larger than max.message.bytes=${config.maxMessageBytes}`,
+    )
+  }
+  const check = checkBatch(records, 0, records.length)
+  if (check === 'truncated') return refused('invalid-record', 'Record set holds no whole record batch')
+  if (check !== 'ok') return refused('corrupt-message', `Record batch is corrupt (${check})`)
+  if (view.sizeBytes !== records.length) return refused('invalid-record', 'Record set holds more than one record batch')
+  if (view.sizeBytes > config.segmentBytes) {
+    return refused(
+      'record-list-too-large',
+      `Record batch of ${view.sizeBytes} bytes is larger than segment.bytes=${config.segmentBytes}`,
+    )
+  }
+  const codec = codecById(view.codecId)
+  if (codec === undefined) return refused('unsupported-compression-type', `Codec ${view.codecId} does not exist`)
+  if (codec === 'zstd' && (options.produceVersion ?? zstdSinceProduceVersion) < zstdSinceProduceVersion) {
+    return refused(
+      'unsupported-compression-type',
+      `Codec zstd needs Produce version ${zstdSinceProduceVersion} or later`,
+    )
+  }
+  if (isClient && view.baseOffset !== 0) {
+    return refused('invalid-record', `Record batch has base offset ${view.baseOffset}; allowed is 0`)
+  }
+  if (view.recordCount < 1 || view.lastOffsetDelta !== view.recordCount - 1) {
+    return refused(
+      'invalid-record',
+      `Record batch claims ${view.recordCount} records but last offset delta ${view.lastOffsetDelta}`,
+    )
+  }
+  if (isClient && view.isControl) return refused('invalid-record', 'Clients may not write control batches')
+  if (view.isTransactional) {
+    return refused('unsupported-for-message-format', 'Transactions are not supported by this broker')
+  }
+  if (view.hasDeleteHorizon) return refused('invalid-record', 'Clients may not set a delete horizon')
+  if (view.producerId >= 0 && (view.baseSequence < 0 || view.producerEpoch < 0)) {
+    return refused(
+      'invalid-record',
+      `Record batch of producer ${view.producerId} has epoch ${view.producerEpoch} and sequence ${view.baseSequence}`,
+    )
+  }
+  if (isClient && view.hasLogAppendTime) {
+    return refused('invalid-timestamp', 'Producers may not set timestamp type LogAppendTime')
+  }
+  return undefined
+}
+
+/** Framing, keys and timestamps of unpacked records. */
+function checkRecords(view: BatchView, recordBytes: Buffer, config: TopicConfig, nowMs: number): Refused | undefined {
+  const walk = walkRecords(view, recordBytes)
+  if (!walk.ok) return refused('invalid-record', walk.reason)
+  if (config.cleanupPolicy.compact && !view.isControl && walk.firstKeyless >= 0) {
+    return keyless(view, recordBytes)
+  }
+  return checkTimestamps(view, recordBytes, walk, config, nowMs)
+}
+
+function keyless(view: BatchView, recordBytes: Buffer): Refused {
+  const message = 'Compacted topic cannot accept message without key'
+  return {
+    ...refused('invalid-record', 'One or more records have been rejected'),
+    recordErrors: recordsAtFault(view, recordBytes, message, (record) => record.key === null),
+  }
+}
+
+/** CreateTime only: whether the producer's clock is to be believed. */
+function checkTimestamps(
+  view: BatchView,
+  recordBytes: Buffer,
+  walk: Extract<RecordWalk, { ok: true }>,
+  config: TopicConfig,
+  nowMs: number,
+): Refused | undefined {
+  if (config.timestampType === 'LogAppendTime') return undefined
+  if (isLegalTime(walk.minTimestamp, config, nowMs) && isLegalTime(walk.maxTimestamp, config, nowMs)) {
+    // What the time index says must hold for the records, whatever the producer wrote into the header.
+    if (view.maxTimestamp !== walk.maxTimestamp) view.stampMaxTimestamp(walk.maxTimestamp)
+    return undefined
+  }
+  const message = timeMessage(config)
+  return {
+    ...refused('invalid-timestamp', message),
+    recordErrors: recordsAtFault(view, recordBytes, message, ({ timestamp }) => !isLegalTime(timestamp, config, nowMs)),
+  }
+}
+
+/** For records that stay packed: the header tells the first and the largest timestamp. */
+function checkHeaderTimestamps(view: BatchView, config: TopicConfig, nowMs: number): Refused | undefined {
+  if (config.timestampType === 'LogAppendTime') return undefined
+  if (isLegalTime(view.baseTimestamp, config, nowMs) && isLegalTime(view.maxTimestamp, config, nowMs)) return undefined
+  return refused('invalid-timestamp', timeMessage(config))
+}
+
+function isLegalTime(timestamp: number, config: TopicConfig, nowMs: number): boolean {
+  if (timestamp === -1) return true
+  if (timestamp < 0 || !Number.isSafeInteger(timestamp)) return false
+  return nowMs - timestamp <= config.timestampBeforeMaxMs && timestamp - nowMs <= config.timestampAfterMaxMs
+}
+
+function timeMessage(config: TopicConfig): string {
+  return (
+    `Timestamp is out of range: allowed is up to ${config.timestampBeforeMaxMs} ms before ` +
+    `and ${config.timestampAfterMaxMs} ms after the broker's time`
+  )
+}
+
+function recordsAtFault(
+  view: BatchView,
+  recordBytes: Buffer,
+  message: string,
+  isAtFault: (record: { readonly key: Buffer | null; readonly timestamp: number }) => boolean,
+): NonNullable<Refused['recordErrors']> {
+  const errors: { batchIndex: number; message: string }[] = []
+  let batchIndex = 0
+  for (const record of readRecords(view, recordBytes)) {
+    if (isAtFault(record)) errors.push({ batchIndex, message })
+    if (errors.length === maxRecordErrors) break
+    batchIndex++
+  }
+  return errors
+}
+
+function stamp(view: BatchView, config: TopicConfig, nowMs: number): ValidBatch {
+  if (config.timestampType === 'LogAppendTime' && !view.isControl) view.stampLogAppendTime(nowMs)
+  return { ok: true, batch: view.buffer }
+}
+
+/** `target`: the codec to pack them with anew. */
+async function openAndCheck(
+  view: BatchView,
+  config: TopicConfig,
+  nowMs: number,
+  target: Codec | undefined,
+  offload: Offload,
+): Promise<Validation> {
+  let recordBytes: Buffer
+  try {
+    recordBytes = await openRecordBytesOff(view, maxUnpackedBytes, offload)
+  } catch (error) {
+    if (error instanceof CorruptBatchError) return refused('corrupt-message', error.message)
+    if (error instanceof BatchTooLargeError) return refused('message-too-large', error.message)
+    throw error
+  }
+  const refusal = checkRecords(view, recordBytes, config, nowMs)
+  if (refusal !== undefined) return refusal
+  if (target === undefined) return stamp(view, config, nowMs)
+  const batch = await repackBatch(view, recordBytes, target, offload)
+  if (batch.length > config.maxMessageBytes) {
+    return refused(
+      'message-too-large',
+      `Record batch of ${batch.length} bytes, compressed anew, is larger than max.message.bytes=${config.maxMessageBytes}`,
+    )
+  }
+  return stamp(new BatchView(batch), config, nowMs)
+}
+
+function codecNamed(compressionType: Exclude<TopicConfig['compressionType'], 'producer'> | 'producer'): Codec {
+  assert(compressionType !== 'producer', 'producer is no codec')
+  return compressionType === 'uncompressed' ? 'none' : compressionType
+}
+
+function refused(reason: AppendRefusal, message: string): Refused {
+  return { ok: false, reason, message }
+}

@@ -1,0 +1,111 @@
+import { join } from 'node:path'
+import { type LeaderEpoch, type Offset, type Uuid, uuidToBytes, zeroUuid } from '../base/index.ts'
+import type { Files } from '../platform/index.ts'
+import type { EpochEntry } from './epoch-cache.ts'
+import { StorageError } from './errors.ts'
+
+export const recoveryPointFile = 'recovery-point-offset-checkpoint'
+export const highWatermarkFile = 'replication-offset-checkpoint'
+export const logStartFile = 'log-start-offset-checkpoint'
+export const leaderEpochFile = 'leader-epoch-checkpoint'
+export const partitionMetadataFile = 'partition.metadata'
+
+const maxCheckpointBytes = 256 * 1024 * 1024
+
+/**
+ * Replaces the file at `path` as a whole: after a crash it holds the old content or the new one, never a part. Durable
+ * when it resolves.
+ */
+export async function writeAtomically(files: Files, directory: string, name: string, content: Buffer): Promise<void> {
+  const path = join(directory, name)
+  const temporary = `${path}.tmp`
+  const handle = await files.open(temporary, 'create')
+  try {
+    await handle.truncate(0)
+    await handle.write([content], 0)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  await files.rename(temporary, path)
+  await files.syncDirectory(directory)
+}
+
+/** Lines of a checkpoint: version 0, how many follow, then the lines. Empty when there is no file. */
+async function readLines(files: Files, path: string): Promise<readonly string[]> {
+  const content = await files.readFile(path, maxCheckpointBytes)
+  if (content === undefined) return []
+  const [version, count, ...lines] = content.toString('utf8').split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  if (version !== '0' || count !== String(lines.length)) {
+    throw new StorageError(`Checkpoint ${path} is damaged: its line count or version is wrong`, path)
+  }
+  return lines
+}
+
+function checkpointText(lines: readonly string[]): Buffer {
+  return Buffer.from(`0\n${lines.length}\n${lines.map((line) => `${line}\n`).join('')}`)
+}
+
+/** Offsets by partition name (`orders-0`), as `topic partition offset` lines. Throws `StorageError` on a damaged file. */
+export async function readOffsets(files: Files, directory: string, name: string): Promise<Map<string, Offset>> {
+  const path = join(directory, name)
+  const offsets = new Map<string, Offset>()
+  for (const line of await readLines(files, path)) {
+    const match = /^(\S+) (\d{1,10}) (\d{1,16})$/.exec(line)
+    if (match === null) throw new StorageError(`Checkpoint ${path} is damaged at line '${line.slice(0, 100)}'`, path)
+    offsets.set(`${match[1]}-${match[2]}`, Number(match[3]))
+  }
+  return offsets
+}
+
+export async function writeOffsets(
+  files: Files,
+  directory: string,
+  name: string,
+  offsets: ReadonlyMap<string, Offset>,
+): Promise<void> {
+  const lines: string[] = []
+  for (const [partition, offset] of offsets) {
+    const dash = partition.lastIndexOf('-')
+    lines.push(`${partition.slice(0, dash)} ${partition.slice(dash + 1)} ${offset}`)
+  }
+  await writeAtomically(files, directory, name, checkpointText(lines))
+}
+
+/** Epochs of one partition, as `epoch startOffset` lines. */
+export async function readEpochs(files: Files, directory: string): Promise<readonly EpochEntry[]> {
+  const path = join(directory, leaderEpochFile)
+  const entries: EpochEntry[] = []
+  for (const line of await readLines(files, path)) {
+    const match = /^(\d{1,10}) (\d{1,16})$/.exec(line)
+    if (match === null) throw new StorageError(`Checkpoint ${path} is damaged at line '${line.slice(0, 100)}'`, path)
+    entries.push({ epoch: Number(match[1]) as LeaderEpoch, startOffset: Number(match[2]) })
+  }
+  return entries
+}
+
+export async function writeEpochs(files: Files, directory: string, entries: readonly EpochEntry[]): Promise<void> {
+  const lines = entries.map((entry) => `${entry.epoch} ${entry.startOffset}`)
+  await writeAtomically(files, directory, leaderEpochFile, checkpointText(lines))
+}
+
+/** What `partition.metadata` holds: whose partition this folder is. */
+export function partitionMetadataText(topicId: Uuid): Buffer {
+  return Buffer.from(`version: 0\ntopic_id: ${topicId}\n`)
+}
+
+/** Undefined when there is no such file, or when a crash tore it while it was written first. */
+export async function readPartitionMetadata(files: Files, directory: string): Promise<Uuid | undefined> {
+  const path = join(directory, partitionMetadataFile)
+  const content = await files.readFile(path, 64 * 1024)
+  if (content === undefined || content.length < partitionMetadataText(zeroUuid).length || content.includes(0)) {
+    return undefined
+  }
+  const match = /^version: 0\ntopic_id: (\S{22})\n$/.exec(content.toString('utf8'))
+  const topicId = match?.[1]
+  if (topicId === undefined || uuidToBytes(topicId) === undefined || topicId === zeroUuid) {
+    throw new StorageError(`File ${path} is damaged: it names no topic id`, path)
+  }
+  return topicId as Uuid
+}

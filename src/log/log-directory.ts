@@ -1,0 +1,445 @@
+import { dirname, join } from 'node:path'
+import { type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
+import type { TopicConfig } from '../config/index.ts'
+import type { DirectoryLock, Timer } from '../platform/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+import { forEachBounded } from './bounded.ts'
+import {
+  highWatermarkFile,
+  logStartFile,
+  readOffsets,
+  readPartitionMetadata,
+  recoveryPointFile,
+  writeAtomically,
+  writeOffsets,
+} from './checkpoint-files.ts'
+import { Coalesced } from './coalesced.ts'
+import type { LogEnvironment, LogHost } from './environment.ts'
+import { StorageError, storageErrorOf } from './errors.ts'
+import { type LoadedLog, LocalLog } from './local-log.ts'
+import { type MetaProperties, readMetaProperties } from './meta-properties.ts'
+import { loadPartition } from './partition-loader.ts'
+import { ProducerState } from './producer-state.ts'
+
+/** Kafka's name; its content says nothing that is needed here. */
+const cleanShutdownFile = '.kafka_cleanshutdown'
+const probeFile = '.probe'
+/** What must fit before a full disk counts as having room again: a few batches and the files of a roll. */
+const probeBytes = 4 * 1024 * 1024
+/** Partitions that are loaded or closed at a time: as many as keep the thread pool busy. */
+const maxConcurrentLogs = 8
+
+/** What is known of a partition before it is loaded. */
+interface LoadHint {
+  readonly recoveryPoint: Offset
+  readonly logStartOffset: Offset
+  readonly highWatermark: Offset
+  /** Records at or above it are dropped. */
+  readonly endOffset: Offset
+  readonly config: TopicConfig
+}
+
+export interface LogDirectoryEvents {
+  onOffline(directory: LogDirectory, error: StorageError): void
+}
+
+/**
+ * One log directory: its lock, whose it is, its partitions' logs and their checkpoints.
+ *
+ * States: online; offline after the first failed write or sync, with every log in it. `reopen` brings it back, with new
+ * logs in place of the old ones.
+ *
+ *     meta.properties                       whose folder this is
+ *     .lock                                 held while the node runs
+ *     .kafka_cleanshutdown                  only while no node runs, and after a clean shutdown
+ *     recovery-point-offset-checkpoint      below it everything was synced
+ *     log-start-offset-checkpoint           where it isn't 0
+ *     replication-offset-checkpoint         high watermarks
+ *     <topic>-<partition>/                  a partition
+ *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
+ */
+export class LogDirectory implements LogHost {
+  readonly path: string
+  readonly directoryId: Uuid
+  readonly #environment: LogEnvironment
+  readonly #logger: Logger
+  readonly #events: LogDirectoryEvents
+  readonly #lock: DirectoryLock
+  /** By partition name. Offline ones stay until the directory is reopened. */
+  readonly logs = new Map<string, LocalLog>()
+  /** Partitions whose folder is damaged, with why. */
+  readonly faults = new Map<string, StorageError>()
+  /** Recovery points of damaged partitions: they must outlive this run. */
+  readonly #faultyRecoveryPoints = new Map<string, Offset>()
+  readonly #recoveryPoints: Coalesced
+  readonly #logStarts: Coalesced
+  readonly #highWatermarks: Coalesced
+  readonly #removals = new Set<Timer>()
+  #error: StorageError | undefined
+  #savedRecoverySum = 0
+  #savedWatermarkSum = 0
+
+  constructor(options: {
+    readonly environment: LogEnvironment
+    readonly events: LogDirectoryEvents
+    readonly path: string
+    readonly directoryId: Uuid
+    readonly lock: DirectoryLock
+  }) {
+    this.#environment = options.environment
+    this.#events = options.events
+    this.path = options.path
+    this.directoryId = options.directoryId
+    this.#lock = options.lock
+    this.#logger = options.environment.logger.child({ directory: options.path })
+    this.#recoveryPoints = this.#checkpoint(recoveryPointFile, () => this.#collectRecoveryPoints())
+    // Also where it is the first segment's offset: renames of the segments before it may not be durable yet.
+    this.#logStarts = this.#checkpoint(logStartFile, () =>
+      this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
+    )
+    this.#highWatermarks = this.#checkpoint(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
+  }
+
+  /** Why it is offline; undefined when it isn't. */
+  get error(): StorageError | undefined {
+    return this.#error
+  }
+
+  get isOnline(): boolean {
+    return this.#error === undefined
+  }
+
+  get sizeBytes(): number {
+    let total = 0
+    for (const log of this.logs.values()) total += log.sizeBytes
+    return total
+  }
+
+  /** Loads every partition in the folder. A damaged one is left out and told; an unreadable disk throws. */
+  async load(defaultConfig: TopicConfig): Promise<void> {
+    const { files } = this.#environment.platform
+    const marker = join(this.path, cleanShutdownFile)
+    const isClean = (await files.stat(marker)) !== undefined
+    const [recoveryPoints, logStarts, highWatermarks] = await Promise.all([
+      readOffsets(files, this.path, recoveryPointFile),
+      readOffsets(files, this.path, logStartFile),
+      readOffsets(files, this.path, highWatermarkFile),
+    ])
+    await this.#loadAll(isClean, (name) => ({
+      recoveryPoint: recoveryPoints.get(name) ?? 0,
+      logStartOffset: logStarts.get(name) ?? -1,
+      highWatermark: highWatermarks.get(name) ?? -1,
+      endOffset: Number.POSITIVE_INFINITY,
+      config: defaultConfig,
+    }))
+    if (isClean) {
+      await files.remove(marker)
+      await files.syncDirectory(this.path)
+    }
+    // A line of a partition that is gone would be believed of a later one of the same name.
+    const isKnown = (name: string) => this.logs.has(name) || this.faults.has(name)
+    if (![...recoveryPoints.keys()].every(isKnown)) await this.saveRecoveryPoints()
+    if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
+    if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
+    if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
+  }
+
+  async #loadAll(isClean: boolean, hintFor: (name: string) => LoadHint): Promise<void> {
+    const { files } = this.#environment.platform
+    const names: string[] = []
+    for (const { name, kind } of (await files.list(this.path)) ?? []) {
+      if (kind !== 'directory') continue
+      if (name.endsWith('-delete')) await files.removeTree(join(this.path, name))
+      else if (parsePartitionName(name) !== undefined) names.push(name)
+    }
+    await forEachBounded(names, maxConcurrentLogs, async (name) => {
+      const hint = hintFor(name)
+      try {
+        await this.#loadOne(name, isClean, hint)
+      } catch (error) {
+        // What was read is wrong: this partition's trouble. What could not be read is the whole directory's.
+        if (!(error instanceof StorageError) || error.cause !== undefined) throw storageErrorOf(error, this.path)
+        this.faults.set(name, error)
+        this.#faultyRecoveryPoints.set(name, hint.recoveryPoint)
+        this.#logger.error({ partition: name, error }, 'partition is damaged')
+      }
+    })
+  }
+
+  async #loadOne(name: string, isClean: boolean, hint: LoadHint): Promise<void> {
+    const { files } = this.#environment.platform
+    const directory = join(this.path, name)
+    const topicId = await readPartitionMetadata(files, directory)
+    if (topicId === undefined) {
+      const entries = (await files.list(directory)) ?? []
+      if (entries.some((entry) => entry.name.endsWith('.log')) && (isClean || hint.recoveryPoint > 0)) {
+        throw new StorageError(`Folder ${directory} has a log but no partition.metadata`, directory)
+      }
+      // Half-made: its first flush never came, so nothing in it was acknowledged.
+      await files.removeTree(directory)
+      return
+    }
+    const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
+    this.#add(name, topicId, loaded, hint.config)
+  }
+
+  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig): LocalLog {
+    const { topic, partition } = parsePartitionName(name)!
+    const log = new LocalLog({
+      environment: this.#environment,
+      host: this,
+      topic,
+      topicId,
+      partition,
+      directory: join(this.path, name),
+      config,
+      loaded,
+    })
+    this.logs.set(name, log)
+    return log
+  }
+
+  /** A new partition: an empty folder, until its first append. */
+  async create(topic: string, topicId: Uuid, partition: number, config: TopicConfig): Promise<LocalLog> {
+    const name = partitionName(topic, partition)
+    try {
+      await this.#environment.platform.files.makeDirectory(join(this.path, name))
+    } catch (error) {
+      const failure = storageErrorOf(error, this.path)
+      this.fail(failure)
+      throw failure
+    }
+    return this.#add(name, topicId, emptyLog(), config)
+  }
+
+  /** Takes a partition out of use; its folder is removed after `delayMs`. Durable when it resolves. */
+  async delete(name: string, delayMs: number): Promise<void> {
+    const { files, random } = this.#environment.platform
+    const log = this.logs.get(name)
+    const wasOnDisk = this.faults.has(name) || log?.hasFiles === true
+    this.logs.delete(name)
+    this.faults.delete(name)
+    this.#faultyRecoveryPoints.delete(name)
+    await log?.abandon()
+    const directory = join(this.path, name)
+    try {
+      if (!wasOnDisk) return await files.removeTree(directory)
+      const suffix = `.${random.uuid()}-delete`
+      const renamed = join(this.path, `${name.slice(0, 255 - suffix.length)}${suffix}`)
+      await files.rename(directory, renamed)
+      await files.syncDirectory(this.path)
+      await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
+      this.#later(delayMs, () => files.removeTree(renamed))
+    } catch (error) {
+      const failure = storageErrorOf(error, directory)
+      this.fail(failure)
+      throw failure
+    }
+  }
+
+  removeLater(paths: readonly string[], delayMs: number): void {
+    this.#later(delayMs, async () => {
+      for (const path of paths) await this.#environment.platform.files.remove(path)
+    })
+  }
+
+  /** What a cancelled or failed removal leaves is removed at the next start. */
+  #later(delayMs: number, remove: () => Promise<void>): void {
+    const timer = this.#environment.platform.timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
+      this.#removals.delete(timer)
+      remove().catch((error: unknown) => this.#logger.warn({ error }, 'deleted files cannot be removed'))
+    })
+    this.#removals.add(timer)
+  }
+
+  fail(error: StorageError): void {
+    if (this.#error !== undefined) return
+    this.#error = error
+    this.#logger.error({ error, partitions: this.logs.size }, 'log directory is offline')
+    for (const log of this.logs.values()) log.goOffline(error)
+    this.#events.onOffline(this, error)
+  }
+
+  saveRecoveryPoints(): Promise<void> {
+    return this.#recoveryPoints.run()
+  }
+
+  saveLogStarts(): Promise<void> {
+    return this.#logStarts.run()
+  }
+
+  saveHighWatermarks(): Promise<void> {
+    return this.#highWatermarks.run()
+  }
+
+  /** For timers: an idle node writes nothing. */
+  async saveChangedRecoveryPoints(): Promise<void> {
+    const sum = this.#sum((log) => log.recoveryPoint)
+    if (sum === this.#savedRecoverySum) return
+    await this.saveRecoveryPoints()
+    this.#savedRecoverySum = sum
+  }
+
+  /** For timers: an idle node writes nothing. */
+  async saveChangedHighWatermarks(): Promise<void> {
+    const sum = this.#sum((log) => log.highWatermark)
+    if (sum === this.#savedWatermarkSum) return
+    await this.saveHighWatermarks()
+    this.#savedWatermarkSum = sum
+  }
+
+  /** Offsets that only move up differ in their sum when one differs; where one moves down, a checkpoint is saved anyway. */
+  #sum(offsetOf: (log: LocalLog) => Offset): number {
+    let sum = 0
+    for (const log of this.logs.values()) if (log.hasFiles) sum += offsetOf(log)
+    return sum
+  }
+
+  #checkpoint(file: string, collect: () => ReadonlyMap<string, Offset>): Coalesced {
+    return new Coalesced(async () => {
+      if (this.#error !== undefined) throw this.#error
+      try {
+        await writeOffsets(this.#environment.platform.files, this.path, file, collect())
+      } catch (error) {
+        const failure = storageErrorOf(error, join(this.path, file))
+        this.fail(failure)
+        throw failure
+      }
+    })
+  }
+
+  #collectRecoveryPoints(): Map<string, Offset> {
+    const points = this.#collect((log) => log.recoveryPoint)
+    for (const [name, offset] of this.#faultyRecoveryPoints) points.set(name, offset)
+    return points
+  }
+
+  /** Of logs that are on disk; -1 is left out. */
+  #collect(offsetOf: (log: LocalLog) => Offset): Map<string, Offset> {
+    const offsets = new Map<string, Offset>()
+    for (const [name, log] of this.logs) {
+      const offset = log.hasFiles ? offsetOf(log) : -1
+      if (offset >= 0) offsets.set(name, offset)
+    }
+    return offsets
+  }
+
+  /** Whether there is room again on a disk that was full. */
+  async hasRoom(): Promise<boolean> {
+    const { files } = this.#environment.platform
+    const path = join(this.path, probeFile)
+    try {
+      if ((await files.space(this.path)).freeBytes < 2 * probeBytes) return false
+      const handle = await files.open(path, 'create')
+      try {
+        await handle.write([Buffer.alloc(probeBytes)], 0)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      return true
+    } catch {
+      return false // still full, or worse: asked again later
+    } finally {
+      await files.remove(path).catch(() => {})
+    }
+  }
+
+  /**
+   * Opens every log anew, as after a crash at this moment. Where a sync failed, what it should have covered is dropped:
+   * the system may show it although it never reached the disk. Throws when the disk fails again.
+   */
+  async reopen(): Promise<void> {
+    const before = new Map(this.logs)
+    for (const log of before.values()) await log.abandon()
+    this.logs.clear()
+    this.faults.clear()
+    try {
+      await this.#loadAll(false, (name) => {
+        const log = before.get(name)
+        return {
+          recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
+          logStartOffset: log?.logStartOffset ?? -1,
+          highWatermark: log?.highWatermark ?? -1,
+          endOffset: log?.syncFailed === true ? log.flushedOffset : Number.POSITIVE_INFINITY,
+          config: log?.config ?? this.#anyConfig(before),
+        }
+      })
+    } catch (error) {
+      for (const log of this.logs.values()) await log.abandon()
+      this.logs.clear()
+      for (const [name, log] of before) this.logs.set(name, log)
+      throw error
+    }
+    for (const [name, log] of before) {
+      if (this.logs.has(name) || this.faults.has(name)) continue
+      await this.#environment.platform.files.makeDirectory(log.directory)
+      this.#add(name, log.topicId, emptyLog(), log.config)
+    }
+    this.#error = undefined
+    this.#logger.info({ partitions: this.logs.size }, 'log directory is online again')
+  }
+
+  #anyConfig(logs: ReadonlyMap<string, LocalLog>): TopicConfig {
+    for (const log of logs.values()) return log.config
+    throw new StorageError(`Folder ${this.path} has a partition that was not there before`, this.path)
+  }
+
+  /** Clean shutdown: the next start trusts what it finds. Gives the lock back in any case. */
+  async close(): Promise<void> {
+    const { files } = this.#environment.platform
+    for (const timer of this.#removals) timer.cancel()
+    try {
+      await forEachBounded(this.logs.values(), maxConcurrentLogs, (log) => log.close())
+      if (this.#error === undefined) {
+        await Promise.all([this.saveRecoveryPoints(), this.saveLogStarts(), this.saveHighWatermarks()])
+        // A damaged partition must be looked at again by the next start.
+        const marker = Buffer.from('{"version":0,"brokerEpoch":-1}')
+        if (this.faults.size === 0) await writeAtomically(files, this.path, cleanShutdownFile, marker)
+      }
+    } catch (error) {
+      this.#logger.error({ error }, 'log directory was not shut down cleanly')
+    }
+    for (const log of this.logs.values()) await log.abandon()
+    await this.#lock.release()
+  }
+}
+
+function emptyLog(): LoadedLog {
+  return {
+    segments: [],
+    logStartOffset: 0,
+    epochs: [],
+    producers: new ProducerState(),
+    snapshotOffset: -1,
+    highWatermark: -1,
+  }
+}
+
+/** Undefined for a folder that is no partition's. The metadata log is not of this part. */
+function parsePartitionName(name: string): TopicPartition | undefined {
+  const match = /^([a-zA-Z0-9._-]{1,249})-(\d{1,10})$/.exec(name)
+  if (match === null || match[1] === '__cluster_metadata') return undefined
+  return { topic: match[1]!, partition: Number(match[2]) }
+}
+
+/** Locks a folder, making it when it is missing, and reads whose it is. */
+export async function claimDirectory(
+  environment: LogEnvironment,
+  path: string,
+): Promise<{ readonly lock: DirectoryLock; readonly meta: MetaProperties | undefined }> {
+  const { files } = environment.platform
+  // The names that lead to a new folder must outlive a power loss as well as what it holds.
+  const toSync = [dirname(path)]
+  while ((await files.stat(toSync.at(-1)!)) === undefined) toSync.push(dirname(toSync.at(-1)!))
+  await files.makeDirectory(path)
+  const lock = await files.lockDirectory(path)
+  try {
+    const meta = await readMetaProperties(files, path)
+    if (meta === undefined) for (const parent of toSync) await files.syncDirectory(parent)
+    return { lock, meta }
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}

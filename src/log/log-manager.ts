@@ -1,0 +1,434 @@
+import { resolve } from 'node:path'
+import { assert, partitionName, type Uuid } from '../base/index.ts'
+import type { ParsedConfig, TopicConfig } from '../config/index.ts'
+import { type DirectoryLock, FileError, type Platform, type Timer } from '../platform/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
+import type { LogEnvironment } from './environment.ts'
+import { ClusterIdMismatchError, StorageError, storageErrorOf } from './errors.ts'
+import { FlushScheduler } from './flush-scheduler.ts'
+import { HandlePool } from './handle-pool.ts'
+import { IndexCache } from './index-cache.ts'
+import type { LocalLog } from './local-log.ts'
+import { claimDirectory, LogDirectory } from './log-directory.ts'
+import { type MetaProperties, writeMetaProperties } from './meta-properties.ts'
+import { LogProbe } from './probe.ts'
+import { ReadBuffers } from './read-buffers.ts'
+import { TailCache } from './tail-cache.ts'
+import type { PartitionLog } from './types.ts'
+
+/** What Kafka has no key for. Sizes in bytes. */
+export interface LogManagerSettings {
+  /** Memory for the newest batches of all partitions; 0 for none. */
+  readonly tailCacheBytes: number
+  /** Files that stay open while nobody uses them. */
+  readonly maxOpenFiles: number
+  /** Memory for the indexes of segments that take no appends. */
+  readonly indexCacheBytes: number
+  /** Memory of read buffers that is kept for the next read. */
+  readonly readBufferBytes: number
+  /** Milliseconds between two looks whether a full disk has room again. */
+  readonly diskFullProbeIntervalMs: number
+}
+
+const defaultSettings: LogManagerSettings = {
+  tailCacheBytes: 64 * 1024 * 1024,
+  maxOpenFiles: 2048,
+  indexCacheBytes: 32 * 1024 * 1024,
+  readBufferBytes: 16 * 1024 * 1024,
+  diskFullProbeIntervalMs: 5000,
+}
+/** One less than libuv's pool has threads, unless the program set it. */
+const defaultConcurrentSyncs = 3
+
+export interface LogManagerOptions {
+  readonly platform: Platform
+  readonly logger: Logger
+  readonly metrics: Metrics
+  /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfig`. */
+  readonly config: ParsedConfig
+  /** The process's, when others sync too; one of its own when left out. */
+  readonly scheduler?: FlushScheduler
+  readonly settings?: Partial<LogManagerSettings>
+  /** A pool of the caller's, instead of one with `maxOpenFiles`. */
+  readonly handles?: HandlePool
+}
+
+/** News of whole directories. The logs tell their own listeners first. */
+export interface LogManagerListener {
+  onDirectoryOffline(path: string, error: StorageError): void
+  /** The directory works again. Its logs are new objects: what `get` gave before stays offline. */
+  onDirectoryOnline(path: string): void
+}
+
+export interface LogDirectoryStatus {
+  readonly path: string
+  readonly directoryId: Uuid | undefined
+  /** Undefined: online. */
+  readonly error: StorageError | undefined
+  readonly sizeBytes: number
+  readonly partitions: readonly PartitionLog[]
+}
+
+export interface LogSpec {
+  readonly topic: string
+  readonly topicId: Uuid
+  readonly partition: number
+  readonly config: TopicConfig
+}
+
+/** The logs of a node, over all its log directories. */
+export interface LogManager {
+  /** As configured, or what the folders say, or a new one. */
+  readonly clusterId: string
+  /** Ids of the log directories that could be opened. */
+  readonly directoryIds: readonly Uuid[]
+  /** Absolute; where the metadata log belongs, locked and labelled like the others. */
+  readonly metadataDirectory: string
+  readonly metadataDirectoryId: Uuid
+  /** No partition was found at the start, not even a damaged one. */
+  readonly isEmpty: boolean
+  setListener(listener: LogManagerListener | undefined): void
+  /** Undefined when there is none or its folder is damaged. May be offline. */
+  get(topic: string, partition: number): PartitionLog | undefined
+  /** Why a partition that is on disk can't be used; undefined when it can, or isn't there. */
+  faultOf(topic: string, partition: number): StorageError | undefined
+  /** Every log that is loaded, also those of topics that nobody knows any more: whoever knows the topics deletes them. */
+  all(): readonly PartitionLog[]
+  /**
+   * Opens a log, in the directory with the fewest partitions when it is new. One of another topic id under the same name
+   * is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or its folder is damaged.
+   */
+  getOrCreate(spec: LogSpec): Promise<PartitionLog>
+  /** Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. */
+  delete(topic: string, partition: number): Promise<void>
+  updateTopicConfig(topic: string, config: TopicConfig): void
+  /** Runs retention on every log now. */
+  enforceRetention(): Promise<void>
+  directories(): readonly LogDirectoryStatus[]
+  /** Clean shutdown. No call on any log may be under way. */
+  close(): Promise<void>
+}
+
+/**
+ * Locks the directories, checks whose they are, and loads every partition; recovers them after a crash. Throws
+ * `DirectoryLockedError`, `ClusterIdMismatchError`, or `StorageError` when no directory can be used; when only some can't,
+ * they are offline from the start.
+ */
+export async function openLogManager(options: LogManagerOptions): Promise<LogManager> {
+  const { platform, logger, config } = options
+  const settings = { ...defaultSettings, ...options.settings }
+  const environment: LogEnvironment = {
+    platform,
+    logger,
+    scheduler: options.scheduler ?? new FlushScheduler({ maxConcurrent: defaultConcurrentSyncs }),
+    probe: new LogProbe(options.metrics),
+    handles: options.handles ?? new HandlePool(platform.files, { maxOpen: settings.maxOpenFiles }),
+    buffers: new ReadBuffers({ maxIdleBytes: settings.readBufferBytes }),
+    tailCache: new TailCache({ budgetBytes: settings.tailCacheBytes }),
+    indexCache: new IndexCache({ maxBytes: settings.indexCacheBytes }),
+    producerIdExpirationMs: config.values.producerIdExpirationMs,
+  }
+  const manager = new DirectoryLogManager(environment, config)
+  await manager.open()
+  manager.startTasks(settings.diskFullProbeIntervalMs)
+  return manager
+}
+
+/** A folder that is this node's from here on. */
+interface Claim {
+  readonly path: string
+  readonly lock: DirectoryLock
+  readonly meta: MetaProperties | undefined
+}
+
+class DirectoryLogManager implements LogManager {
+  readonly metadataDirectory: string
+  readonly #environment: LogEnvironment
+  readonly #config: ParsedConfig
+  readonly #directories: LogDirectory[] = []
+  /** Directories that could not even be opened. */
+  readonly #unopened = new Map<string, StorageError>()
+  /** Of a metadata directory that holds no partitions. */
+  #metadataLock: DirectoryLock | undefined
+  #metadataDirectoryId: Uuid | undefined
+  readonly #timers = new Set<Timer>()
+  /** Creation and deletion of one partition come one after the other. */
+  readonly #changes = new Map<string, Promise<unknown>>()
+  #clusterId = ''
+  #isEmpty: boolean = true
+  #listener: LogManagerListener | undefined
+  #isClosed: boolean = false
+
+  constructor(environment: LogEnvironment, config: ParsedConfig) {
+    this.#environment = environment
+    this.#config = config
+    this.metadataDirectory = resolve(config.metadataLogDir)
+  }
+
+  get clusterId(): string {
+    return this.#clusterId
+  }
+
+  get directoryIds(): readonly Uuid[] {
+    return this.#directories.map((directory) => directory.directoryId)
+  }
+
+  get metadataDirectoryId(): Uuid {
+    assert(this.#metadataDirectoryId !== undefined, 'the manager is open')
+    return this.#metadataDirectoryId
+  }
+
+  get isEmpty(): boolean {
+    return this.#isEmpty
+  }
+
+  async open(): Promise<void> {
+    const logDirectories = this.#config.logDirs.map((path) => resolve(path))
+    const held = new Set<DirectoryLock>()
+    try {
+      const claims: Claim[] = []
+      for (const path of new Set([...logDirectories, this.metadataDirectory])) {
+        try {
+          const claim = { path, ...(await claimDirectory(this.#environment, path)) }
+          claims.push(claim)
+          held.add(claim.lock)
+        } catch (error) {
+          this.#leaveOut(path, error)
+        }
+      }
+      const known = claims.find(({ meta }) => meta !== undefined)?.meta?.clusterId
+      this.#clusterId = this.#config.values.clusterId ?? known ?? this.#environment.platform.random.uuid()
+      for (const claim of claims) checkOwner(claim, this.#clusterId, this.#config.nodeId)
+      for (const claim of claims) {
+        const directoryId = await this.#label(claim)
+        if (claim.path === this.metadataDirectory) this.#metadataDirectoryId = directoryId
+        if (logDirectories.includes(claim.path)) await this.#openDirectory(claim, directoryId)
+        else this.#metadataLock = claim.lock
+      }
+    } catch (error) {
+      for (const lock of held) await lock.release()
+      throw error
+    }
+    this.#isEmpty = this.#directories.every(({ logs, faults }) => logs.size === 0 && faults.size === 0)
+    this.#countOffline()
+  }
+
+  /** Writes whose folder it is into one that has never been used; its id. */
+  async #label(claim: Claim): Promise<Uuid> {
+    const { platform } = this.#environment
+    if (claim.meta !== undefined) return claim.meta.directoryId
+    const directoryId = platform.random.uuid()
+    const meta = { clusterId: this.#clusterId, nodeId: this.#config.nodeId, directoryId }
+    await writeMetaProperties(platform.files, claim.path, meta)
+    return directoryId
+  }
+
+  /** `diskFullProbeIntervalMs`: between two looks whether a full disk has room again. */
+  startTasks(diskFullProbeIntervalMs: number): void {
+    const { values } = this.#config
+    const { clock } = this.#environment.platform
+    this.#every(values.logRetentionCheckIntervalMs, values.logInitialTaskDelayMs, () => this.enforceRetention())
+    this.#every(values.logFlushOffsetCheckpointIntervalMs, values.logInitialTaskDelayMs, () =>
+      this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
+    )
+    const watermarkIntervalMs = values.replicaHighWatermarkCheckpointIntervalMs
+    this.#every(watermarkIntervalMs, watermarkIntervalMs, () =>
+      this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
+    )
+    const expirationIntervalMs = values.producerIdExpirationCheckIntervalMs
+    this.#every(expirationIntervalMs, expirationIntervalMs, async () => {
+      for (const log of this.#allLogs()) log.expireProducers(clock.now())
+    })
+    this.#every(diskFullProbeIntervalMs, diskFullProbeIntervalMs, () => this.#reopenFullDisks())
+  }
+
+  async #openDirectory(claim: Claim, directoryId: Uuid): Promise<void> {
+    const directory = new LogDirectory({
+      environment: this.#environment,
+      events: { onOffline: (failed, error) => this.#onOffline(failed, error) },
+      path: claim.path,
+      directoryId,
+      lock: claim.lock,
+    })
+    try {
+      await directory.load(this.#config.topicDefaults)
+      this.#directories.push(directory)
+    } catch (error) {
+      this.#leaveOut(claim.path, error)
+      directory.fail(storageErrorOf(error, claim.path))
+      await directory.close()
+    }
+  }
+
+  /** One directory of several can't be used: the node does without. The last one, or a mistake in the settings, ends the start. */
+  #leaveOut(path: string, error: unknown): void {
+    const isDiskFault = error instanceof StorageError || error instanceof FileError
+    if (!isDiskFault) throw error
+    const failure = storageErrorOf(error, path)
+    this.#unopened.set(path, failure)
+    if (path === this.metadataDirectory || this.#unopened.size >= this.#config.logDirs.length) throw failure
+    this.#environment.logger.error({ directory: path, error: failure }, 'log directory cannot be opened')
+  }
+
+  setListener(listener: LogManagerListener | undefined): void {
+    this.#listener = listener
+  }
+
+  get(topic: string, partition: number): PartitionLog | undefined {
+    const name = partitionName(topic, partition)
+    return this.#holderOf(name)?.logs.get(name)
+  }
+
+  faultOf(topic: string, partition: number): StorageError | undefined {
+    const name = partitionName(topic, partition)
+    const holder = this.#holderOf(name)
+    return holder?.faults.get(name) ?? holder?.error
+  }
+
+  all(): readonly PartitionLog[] {
+    return this.#allLogs()
+  }
+
+  getOrCreate(spec: LogSpec): Promise<PartitionLog> {
+    const name = partitionName(spec.topic, spec.partition)
+    return this.#inTurn(name, async () => {
+      const holder = this.#holderOf(name)
+      const fault = holder?.faults.get(name) ?? holder?.error
+      if (fault !== undefined) throw fault
+      const present = holder?.logs.get(name)
+      if (present?.topicId === spec.topicId) {
+        present.updateConfig(spec.config)
+        return present
+      }
+      if (holder !== undefined && present !== undefined) {
+        const { topic, topicId } = present
+        this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
+        await holder.delete(name, present.config.fileDeleteDelayMs)
+      }
+      return await this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
+    })
+  }
+
+  #emptiest(): LogDirectory {
+    let emptiest: LogDirectory | undefined
+    for (const directory of this.#directories) {
+      if (!directory.isOnline) continue
+      if (emptiest === undefined || directory.logs.size < emptiest.logs.size) emptiest = directory
+    }
+    if (emptiest !== undefined) return emptiest
+    throw this.#directories.find((directory) => directory.error !== undefined)?.error ?? noDirectory()
+  }
+
+  delete(topic: string, partition: number): Promise<void> {
+    const name = partitionName(topic, partition)
+    return this.#inTurn(name, async () => {
+      const holder = this.#holderOf(name)
+      await holder?.delete(name, holder.logs.get(name)?.config.fileDeleteDelayMs ?? 0)
+    })
+  }
+
+  updateTopicConfig(topic: string, config: TopicConfig): void {
+    for (const log of this.#allLogs()) if (log.topic === topic) log.updateConfig(config)
+  }
+
+  async enforceRetention(): Promise<void> {
+    for (const log of this.#allLogs()) {
+      if (log.isOnline) await log.enforceRetention(this.#environment.platform.clock.now())
+    }
+  }
+
+  directories(): readonly LogDirectoryStatus[] {
+    const opened = this.#directories.map(({ path, directoryId, error, sizeBytes, logs }) => ({
+      path,
+      directoryId,
+      error,
+      sizeBytes,
+      partitions: [...logs.values()],
+    }))
+    const unopened = [...this.#unopened].map(([path, error]) => ({
+      path,
+      directoryId: undefined,
+      error,
+      sizeBytes: 0,
+      partitions: [],
+    }))
+    return [...opened, ...unopened]
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const timer of this.#timers) timer.cancel()
+    await Promise.all(this.#changes.values())
+    for (const directory of this.#directories) await directory.close()
+    await this.#environment.handles.drained()
+    await this.#metadataLock?.release()
+  }
+
+  #allLogs(): LocalLog[] {
+    return this.#directories.flatMap((directory) => [...directory.logs.values()])
+  }
+
+  #holderOf(name: string): LogDirectory | undefined {
+    return this.#directories.find((directory) => directory.logs.has(name) || directory.faults.has(name))
+  }
+
+  #onOffline(directory: LogDirectory, error: StorageError): void {
+    this.#countOffline()
+    this.#listener?.onDirectoryOffline(directory.path, error)
+  }
+
+  #countOffline(): void {
+    const offline = this.#directories.filter((directory) => !directory.isOnline)
+    this.#environment.probe.offlineDirectories.value = this.#unopened.size + offline.length
+  }
+
+  /** Any other fault needs a person, and a restart. */
+  async #reopenFullDisks(): Promise<void> {
+    for (const directory of this.#directories) {
+      if (directory.error?.isDiskFull !== true || !(await directory.hasRoom())) continue
+      await directory.reopen()
+      this.#countOffline()
+      this.#listener?.onDirectoryOnline(directory.path)
+    }
+  }
+
+  async #onEachOnline(work: (directory: LogDirectory) => Promise<void>): Promise<void> {
+    for (const directory of this.#directories) if (directory.isOnline) await work(directory)
+  }
+
+  /** Runs `work` again and again, each time `intervalMs` after it was done. A disk's fault was told where it came up. */
+  #every(intervalMs: number, delayMs: number, work: () => Promise<void>): void {
+    const timer = this.#environment.platform.timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
+      this.#timers.delete(timer)
+      work()
+        .catch((error: unknown) => this.#environment.logger.warn({ error }, 'periodic task of the logs failed'))
+        .finally(() => {
+          if (!this.#isClosed) this.#every(intervalMs, intervalMs, work)
+        })
+    })
+    this.#timers.add(timer)
+  }
+
+  #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const result = (this.#changes.get(name) ?? Promise.resolve()).then(work)
+    const settled = result.then(
+      () => {},
+      () => {},
+    )
+    this.#changes.set(name, settled)
+    void settled.then(() => {
+      if (this.#changes.get(name) === settled) this.#changes.delete(name)
+    })
+    return result
+  }
+}
+
+function checkOwner({ path, meta }: Claim, clusterId: string, nodeId: number): void {
+  if (meta === undefined) return
+  if (meta.clusterId !== clusterId) throw new ClusterIdMismatchError('cluster.id', path, meta.clusterId, clusterId)
+  if (meta.nodeId !== nodeId) throw new ClusterIdMismatchError('node.id', path, String(meta.nodeId), String(nodeId))
+}
+
+function noDirectory(): StorageError {
+  return new StorageError('No log directory is online', '')
+}

@@ -1,0 +1,10 @@
+/** Runs asynchronous work one after the other, in the order of the calls. */
+export class Mutex {
+  #last: Promise<unknown> = Promise.resolve()
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
+    return result
+  }
+}

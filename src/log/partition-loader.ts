@@ -1,0 +1,201 @@
+import { join } from 'node:path'
+import type { LeaderEpoch, Offset } from '../base/index.ts'
+import type { TopicConfig } from '../config/index.ts'
+import { scanBatches } from './batch-scan.ts'
+import { readEpochs, writeEpochs } from './checkpoint-files.ts'
+import type { LogEnvironment } from './environment.ts'
+import { EpochCache } from './epoch-cache.ts'
+import { StorageError } from './errors.ts'
+import type { TimeIndexEntry } from './indexes.ts'
+import type { LoadedLog } from './local-log.ts'
+import { replayProducers, snapshotName, snapshotOffsets } from './producer-replay.ts'
+import { Segment } from './segment.ts'
+
+export interface LoadOptions {
+  readonly environment: LogEnvironment
+  /** The partition's folder. */
+  readonly directory: string
+  readonly config: TopicConfig
+  /** The log was closed: its files are as they should be, and only the end is looked at. */
+  readonly isClean: boolean
+  /** What lies below was synced before the crash. */
+  readonly recoveryPoint: Offset
+  /** -1: the checkpoint says nothing. */
+  readonly logStartOffset: Offset
+  readonly highWatermark: Offset
+  /** Records at or above are dropped; Infinity for none. */
+  readonly endOffset: Offset
+}
+
+/**
+ * Loads a partition's folder. After a crash, from the recovery point on: takes the CRC of every batch, drops what is torn,
+ * rebuilds indexes, epochs and producer state, and syncs what it kept. Damage before the recovery point, where everything
+ * had been synced, is a `StorageError`: cutting there would lose what was acknowledged.
+ */
+export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
+  const { environment, directory } = options
+  const { files } = environment.platform
+  const epochs = new EpochCache()
+  epochs.load(await readEpochs(files, directory))
+  let segments = await findSegments(options)
+  if (segments.length === 0) {
+    if (options.recoveryPoint > 0 && !options.isClean) throw damaged(directory, 0, options.recoveryPoint)
+    const logStartOffset = Math.max(0, options.logStartOffset)
+    const producers = await replayProducers({ files, directory, segments, logStartOffset, upTo: logStartOffset })
+    return { ...options, segments, logStartOffset, epochs: [], ...producers }
+  }
+  if (options.isClean) await resumeActive(segments.at(-1)!)
+  else segments = await recover(options, segments, epochs)
+  let logEndOffset = segments.at(-1)!.endOffset
+  const logStartOffset = Math.max(options.logStartOffset, segments[0]!.baseOffset)
+  if (logStartOffset > logEndOffset) {
+    // What was deleted up to the log start had been there, and a crash took it together with the rest.
+    for (const segment of segments.reverse()) await segment.remove()
+    segments = [Segment.empty(environment, directory, logStartOffset, environment.platform.clock.now())]
+    segments[0]!.log.createSync()
+    logEndOffset = logStartOffset
+  }
+  const before = epochs.entries.length
+  epochs.truncateFromEnd(logEndOffset)
+  epochs.truncateFromStart(logStartOffset)
+  if (!options.isClean || epochs.entries.length !== before) await writeEpochs(files, directory, epochs.entries)
+  await removeSnapshots(options, (offset) => offset > logEndOffset)
+  const { producers, snapshotOffset } = await replayProducers({
+    files,
+    directory,
+    segments,
+    logStartOffset,
+    upTo: logEndOffset,
+  })
+  const bases = new Set(segments.map((segment) => segment.baseOffset))
+  await removeSnapshots(options, (offset) => offset !== snapshotOffset && !bases.has(offset))
+  producers.expire(environment.platform.clock.now(), environment.producerIdExpirationMs)
+  if (!options.isClean) await files.syncDirectory(directory)
+  const { highWatermark } = options
+  return { segments, logStartOffset, highWatermark, epochs: epochs.entries, producers, snapshotOffset }
+}
+
+/** The segments that the folder holds, without those that lie below the log start. Removes what an earlier run left. */
+async function findSegments(options: LoadOptions): Promise<Segment[]> {
+  const { environment, directory } = options
+  const { files, clock } = environment.platform
+  const bases: Offset[] = []
+  for (const { name, kind } of (await files.list(directory)) ?? []) {
+    if (kind !== 'file') continue
+    if (/\.(deleted|tmp|cleaned)$/.test(name)) await files.remove(join(directory, name))
+    else if (/^\d{20}\.log$/.test(name)) bases.push(Number.parseInt(name, 10))
+  }
+  bases.sort((a, b) => a - b)
+  const segments: Segment[] = []
+  for (const [index, baseOffset] of bases.entries()) {
+    const endOffset = bases[index + 1] ?? Number.POSITIVE_INFINITY
+    const segment = new Segment({
+      files: environment,
+      directory,
+      baseOffset,
+      endOffset,
+      sizeBytes: (await files.stat(join(directory, `${String(baseOffset).padStart(20, '0')}.log`)))?.sizeBytes ?? 0,
+      createdMs: clock.now(),
+    })
+    if (endOffset <= options.logStartOffset) await segment.remove()
+    else segments.push(segment)
+  }
+  return segments
+}
+
+/** After a clean shutdown: finds the end of the log behind the last index entry. */
+async function resumeActive(active: Segment): Promise<void> {
+  const { offsets, times } = await active.loadIndexes()
+  let endOffset = active.baseOffset
+  let largest: TimeIndexEntry = times.last ?? { timestamp: -1, offset: active.baseOffset }
+  await active.scan(offsets.lastPosition, (view) => {
+    endOffset = view.lastOffset + 1
+    if (view.maxTimestamp > largest.timestamp) largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
+    return true
+  })
+  active.resume(endOffset, largest)
+}
+
+/** After a crash. Answers the segments that stay. */
+async function recover(options: LoadOptions, segments: Segment[], epochs: EpochCache): Promise<Segment[]> {
+  const { environment, directory, recoveryPoint } = options
+  const first = Math.max(
+    0,
+    segments.findLastIndex((segment) => segment.baseOffset <= recoveryPoint),
+  )
+  for (let index = first; index < segments.length; index++) {
+    const segment = segments[index]!
+    const next = segments[index + 1]
+    const fault = await recoverSegment(options, segment, epochs)
+    const isHole = next !== undefined && segment.endOffset !== next.baseOffset
+    if ((fault !== undefined || isHole) && segment.endOffset < recoveryPoint) {
+      throw damaged(segment.log.path, segment.endOffset, recoveryPoint, fault)
+    }
+    const isLast = next === undefined || fault !== undefined || isHole
+    await environment.scheduler.run('log', async () => {
+      if (!isLast) {
+        segment.noteLargestTimestamp()
+        await segment.storeIndexes()
+      }
+      await segment.syncAll()
+    })
+    if (!isLast) {
+      environment.indexCache.touch(segment)
+      continue
+    }
+    environment.logger.info(
+      { directory, logEndOffset: segment.endOffset, ...(fault === undefined ? {} : { torn: fault }) },
+      'log recovered',
+    )
+    for (const dropped of segments.splice(index + 1).reverse()) await dropped.remove()
+  }
+  const endOffset = segments.at(-1)!.endOffset
+  if (endOffset < Math.min(recoveryPoint, options.endOffset)) throw damaged(directory, endOffset, recoveryPoint)
+  return segments
+}
+
+/** Checks every batch, fills the indexes, and cuts the file where the good batches end; answers what was wrong there. */
+async function recoverSegment(options: LoadOptions, segment: Segment, epochs: EpochCache): Promise<string | undefined> {
+  const { environment, config } = options
+  environment.probe.recoveredSegments.value++
+  segment.resetIndexes()
+  let fault: string | undefined
+  let goodBytes = 0
+  const scan = await scanBatches({
+    file: segment.log,
+    buffers: environment.buffers,
+    from: 0,
+    to: segment.sizeBytes,
+    verifyCrc: true,
+    visit: (view, position) => {
+      if (view.baseOffset < segment.endOffset) fault = 'offset goes back'
+      else if (view.lastOffset >= options.endOffset) fault = 'not synced'
+      if (fault !== undefined) return false
+      segment.noteBatch(view, position, config)
+      if (view.leaderEpoch > epochs.latestEpoch) epochs.assign(view.leaderEpoch as LeaderEpoch, view.baseOffset)
+      goodBytes = position + view.sizeBytes
+      return true
+    },
+  })
+  fault ??= scan.fault
+  if (fault !== undefined && segment.endOffset >= options.recoveryPoint) {
+    await segment.log.truncate(goodBytes)
+    segment.sizeBytes = goodBytes
+  }
+  return fault
+}
+
+async function removeSnapshots(options: LoadOptions, isWanted: (offset: Offset) => boolean): Promise<void> {
+  const { files } = options.environment.platform
+  for (const offset of await snapshotOffsets(files, options.directory)) {
+    if (isWanted(offset)) await files.remove(join(options.directory, snapshotName(offset)))
+  }
+}
+
+function damaged(path: string, endOffset: Offset, recoveryPoint: Offset, fault?: string): StorageError {
+  return new StorageError(
+    `Log ${path} is damaged at offset ${endOffset}${fault === undefined ? '' : ` (${fault})`}, although everything ` +
+      `below offset ${recoveryPoint} had been synced`,
+    path,
+  )
+}

@@ -1,0 +1,79 @@
+import { join } from 'node:path'
+import type { Offset, ProducerEpoch, ProducerId } from '../base/index.ts'
+import type { Files } from '../platform/index.ts'
+import type { BatchView } from '../protocol/index.ts'
+import { decodeProducerSnapshot } from './producer-snapshot.ts'
+import { ProducerState } from './producer-state.ts'
+import type { Segment } from './segment.ts'
+
+const maxSnapshotBytes = 1024 * 1024 * 1024
+
+/** Notes an appended batch; nothing happens when its producer isn't idempotent. */
+export function replayBatch(producers: ProducerState, view: BatchView): void {
+  if (view.producerId < 0 || view.isControl) return
+  producers.replay({
+    producerId: view.producerId as ProducerId,
+    producerEpoch: view.producerEpoch as ProducerEpoch,
+    baseSequence: view.baseSequence,
+    baseOffset: view.baseOffset,
+    lastOffset: view.lastOffset,
+    timestamp: view.maxTimestamp,
+  })
+}
+
+/**
+ * The producer state of a log that ends at `upTo`: the newest whole snapshot, and the headers of the batches after it.
+ * `snapshotOffset`: that snapshot's; -1 when there is none.
+ */
+export async function replayProducers(log: {
+  readonly files: Files
+  readonly directory: string
+  readonly segments: readonly Segment[]
+  readonly logStartOffset: Offset
+  readonly upTo: Offset
+}): Promise<{ readonly producers: ProducerState; readonly snapshotOffset: Offset }> {
+  const producers = new ProducerState()
+  const snapshotOffset = await loadNewestSnapshot(log.files, log.directory, log.upTo, producers)
+  const from = Math.max(snapshotOffset, log.logStartOffset)
+  for (const segment of log.segments) {
+    if (segment.endOffset <= from || segment.baseOffset >= log.upTo) continue
+    const position = segment.baseOffset >= from ? 0 : await segment.positionOf(from)
+    await segment.scan(position, (view) => {
+      if (view.baseOffset >= log.upTo) return false
+      replayBatch(producers, view)
+      return true
+    })
+  }
+  return { producers, snapshotOffset }
+}
+
+async function loadNewestSnapshot(
+  files: Files,
+  directory: string,
+  upTo: Offset,
+  producers: ProducerState,
+): Promise<Offset> {
+  const offsets = await snapshotOffsets(files, directory)
+  for (const offset of offsets.reverse()) {
+    if (offset > upTo) continue
+    const content = await files.readFile(join(directory, snapshotName(offset)), maxSnapshotBytes)
+    const entries = content === undefined ? undefined : decodeProducerSnapshot(content)
+    if (entries === undefined) continue
+    producers.load(entries)
+    return offset
+  }
+  return -1
+}
+
+/** Offsets of the snapshots in a partition's folder, ascending. */
+export async function snapshotOffsets(files: Files, directory: string): Promise<Offset[]> {
+  const offsets: Offset[] = []
+  for (const { name } of (await files.list(directory)) ?? []) {
+    if (/^\d{20}\.snapshot$/.test(name)) offsets.push(Number.parseInt(name, 10))
+  }
+  return offsets.sort((a, b) => a - b)
+}
+
+export function snapshotName(offset: Offset): string {
+  return `${String(offset).padStart(20, '0')}.snapshot`
+}

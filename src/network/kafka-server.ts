@@ -1,0 +1,261 @@
+import { messageOf } from '../base/index.ts'
+import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
+import { Connection, type ConnectionHost } from './connection.ts'
+import { FramePool } from './frame-pool.ts'
+import { MemoryBudget } from './memory-budget.ts'
+import { NetworkProbe } from './probe.ts'
+import type { CloseAnswer, RequestHandler } from './request-handler.ts'
+
+/** Requests of one connection that may be under way at a time; further ones wait, and with them the reading. */
+const maxInFlight = 128
+/** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
+const stallMs = 10_000
+
+export interface KafkaServerOptions {
+  readonly platform: Pick<Platform, 'network' | 'clock' | 'timers'>
+  readonly handler: RequestHandler
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** `socket.request.max.bytes`. */
+  readonly maxRequestBytes: number
+  /**
+   * `queued.max.request.bytes`: for the requests of all connections, and as much again for the responses. Never less than
+   * one largest request.
+   */
+  readonly maxQueuedBytes: number
+  /** `connections.max.idle.ms`. */
+  readonly maxIdleMs: number
+  /** `max.connections`. */
+  readonly maxConnections: number
+}
+
+export interface ServerStatistics {
+  readonly connections: number
+  readonly requestBytes: number
+  readonly responseBytes: number
+}
+
+/**
+ * Accepts Kafka connections on any number of listeners and has their requests answered.
+ *
+ * Memory: two budgets for the whole broker, request bytes (whatever arrived and was not answered) and response bytes
+ * (answers not yet written). Above the first nothing is read, above the second no request begins but those whose answers are
+ * small. What has begun always finishes, so both come down by themselves, but for two cases. Unfinished frames can use up the first budget among them:
+ * then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
+ * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
+ */
+export class KafkaServer {
+  readonly #options: KafkaServerOptions
+  readonly #connections = new Set<Connection>()
+  readonly #listeners: Listener[] = []
+  readonly #requestBudget: MemoryBudget
+  readonly #responseBudget: MemoryBudget
+  readonly #host: ConnectionHost
+  readonly #probe: NetworkProbe
+  /** May read although the request budget is used up, since `#borrowedAtMs`. */
+  #borrower: Connection | undefined
+  #borrowedAtMs = 0
+  #isAdvancePending: boolean = false
+  #idleTimer: Timer | undefined
+  #stallTimer: Timer | undefined
+  #isClosing: boolean = false
+  #onEmpty: (() => void) | undefined
+
+  constructor(options: KafkaServerOptions) {
+    this.#options = options
+    const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
+    this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onCrossed())
+    this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onCrossed())
+    this.#probe = new NetworkProbe(options.metrics, {
+      connections: () => this.#connections.size,
+      requestBudget: this.#requestBudget,
+      responseBudget: this.#responseBudget,
+    })
+    this.#host = {
+      handler: options.handler,
+      maxRequestBytes: options.maxRequestBytes,
+      maxInFlight,
+      framePool: new FramePool(),
+      requestBudget: this.#requestBudget,
+      responseBudget: this.#responseBudget,
+      probe: this.#probe,
+      mayRead: (connection) => !this.#requestBudget.isAbove || connection === this.#borrower,
+      onFrameWhole: (connection) => {
+        if (connection === this.#borrower) this.#lendTo(undefined)
+      },
+      monotonic: () => options.platform.clock.monotonic(),
+      refused: (connection, answer) => this.#refused(connection, answer),
+      closed: (connection, error) => this.#closed(connection, error),
+    }
+  }
+
+  /** Starts accepting. Throws `NetworkError`. The port is the one that was bound when 0 was asked for. */
+  async listen(listener: { name: string; host: string; port: number }): Promise<{ host: string; port: number }> {
+    const { name, host, port } = listener
+    const bound = await this.#options.platform.network.listen({ host, port }, (socket) => this.#accept(socket, name))
+    this.#listeners.push(bound)
+    return { host: bound.host, port: bound.port }
+  }
+
+  get statistics(): ServerStatistics {
+    return {
+      connections: this.#connections.size,
+      requestBytes: this.#requestBudget.usedBytes,
+      responseBytes: this.#responseBudget.usedBytes,
+    }
+  }
+
+  /** Stops accepting and reading, lets requests that began be answered for at most `graceMs`, then closes what is left. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true
+    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    for (const connection of [...this.#connections]) connection.drain()
+    if (this.#connections.size > 0) {
+      const emptied = new Promise<void>((resolve) => {
+        this.#onEmpty = resolve
+      })
+      const deadline = this.#options.platform.timers.set(graceMs, () => {
+        for (const connection of [...this.#connections]) connection.destroy()
+      })
+      await emptied
+      deadline.cancel()
+    }
+    this.#idleTimer?.cancel()
+    this.#stallTimer?.cancel()
+  }
+
+  #accept(socket: Socket, listenerName: string): void {
+    if (this.#isClosing || this.#connections.size >= this.#options.maxConnections) {
+      if (!this.#isClosing) {
+        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.#options.maxConnections }
+        this.#options.log.warn(fields, 'connection refused: max.connections reached')
+      }
+      socket.destroy()
+      return
+    }
+    const connection = new Connection(this.#host, socket, listenerName)
+    this.#connections.add(connection)
+    this.#probe.accepted.value++
+    this.#options.log.debug({ peer: connection.peer, listener: listenerName }, 'connection accepted')
+    connection.start()
+    connection.updateReading()
+    this.#armIdleTimer()
+  }
+
+  #refused(connection: Connection, answer: CloseAnswer): void {
+    this.#probe.refused.value++
+    const { peer, listenerName: listener } = connection
+    const fields = { peer, listener, ...answer.details, reason: answer.close }
+    if (answer.fault === undefined) this.#options.log.warn(fields, 'connection closed: request refused')
+    else this.#options.log.error({ ...fields, error: answer.fault }, 'connection closed: request failed')
+  }
+
+  #closed(connection: Connection, error: Error | undefined): void {
+    this.#connections.delete(connection)
+    if (connection === this.#borrower) this.#lendTo(undefined)
+    const fields = { peer: connection.peer, ...(error === undefined ? {} : { reason: messageOf(error) }) }
+    this.#options.log.debug(fields, 'connection closed')
+    if (this.#connections.size === 0) this.#onEmpty?.()
+  }
+
+  /** Deferred: it runs in the middle of a connection's own work. */
+  #onCrossed(): void {
+    if (this.#isAdvancePending) return
+    this.#isAdvancePending = true
+    this.#options.platform.timers.defer(() => {
+      this.#isAdvancePending = false
+      this.#advanceAll()
+    })
+  }
+
+  #advanceAll(): void {
+    if (this.#requestBudget.isAbove) {
+      if (this.#borrower === undefined) this.#chooseBorrower()
+    } else {
+      this.#borrower = undefined
+    }
+    if (this.#requestBudget.isAbove || this.#responseBudget.isAbove) this.#armStallTimer()
+    for (const connection of this.#connections) connection.advance()
+  }
+
+  /** The one that lacks least, if with its frame whole the budget is exceeded by no more than one largest request. */
+  #chooseBorrower(): void {
+    let chosen: Connection | undefined
+    for (const connection of this.#connections) {
+      if (!connection.isInsideFrame) continue
+      if (chosen === undefined || connection.missingBytes < chosen.missingBytes) chosen = connection
+    }
+    if (chosen === undefined) return
+    const { usedBytes, limitBytes } = this.#requestBudget
+    if (usedBytes + chosen.missingBytes <= limitBytes + this.#options.maxRequestBytes) this.#lendTo(chosen)
+  }
+
+  #lendTo(connection: Connection | undefined): void {
+    const before = this.#borrower
+    this.#borrower = connection
+    this.#borrowedAtMs = this.#options.platform.clock.monotonic()
+    before?.updateReading()
+    connection?.updateReading()
+    if (connection === undefined && this.#requestBudget.isAbove) this.#onCrossed()
+  }
+
+  /** Looks again, and closes who held memory and made no step, until there is memory. */
+  #armStallTimer(): void {
+    if (this.#stallTimer !== undefined) return
+    this.#stallTimer = this.#options.platform.timers.set(stallMs, () => {
+      this.#stallTimer = undefined
+      this.#closeStalled()
+      this.#advanceAll()
+    })
+  }
+
+  #closeStalled(): void {
+    const stalledBeforeMs = this.#options.platform.clock.monotonic() - stallMs
+    const borrower = this.#borrower
+    if (borrower !== undefined && this.#borrowedAtMs <= stalledBeforeMs) {
+      this.#closeSilent(
+        borrower,
+        'The rest of the request did not come while the broker was out of memory for requests',
+      )
+    }
+    if (!this.#responseBudget.isAbove) return
+    for (const connection of [...this.#connections]) {
+      if (connection.responseBytes === 0 || connection.lastWrittenMs > stalledBeforeMs) continue
+      this.#closeSilent(connection, 'Responses were not read while the broker was out of memory for responses')
+    }
+  }
+
+  #closeSilent(connection: Connection, reason: string): void {
+    this.#options.log.warn({ peer: connection.peer, reason }, 'connection closed: stalled')
+    connection.destroy()
+  }
+
+  /** One timer for all: at the earliest moment at which any connection may have been idle for too long. */
+  #armIdleTimer(): void {
+    if (this.#idleTimer !== undefined || this.#connections.size === 0) return
+    const nowMs = this.#options.platform.clock.monotonic()
+    let earliestMs = nowMs
+    for (const connection of this.#connections) earliestMs = Math.min(earliestMs, connection.lastActiveMs)
+    const delayMs = Math.max(earliestMs + this.#options.maxIdleMs - nowMs, minIdleCheckMs)
+    this.#idleTimer = this.#options.platform.timers.set(Math.min(delayMs, maxTimerMs), () => {
+      this.#idleTimer = undefined
+      this.#closeIdle()
+      this.#armIdleTimer()
+    })
+  }
+
+  #closeIdle(): void {
+    const idleSinceMs = this.#options.platform.clock.monotonic() - this.#options.maxIdleMs
+    for (const connection of [...this.#connections]) {
+      if (!connection.isIdle || connection.lastActiveMs > idleSinceMs) continue
+      this.#options.log.debug({ peer: connection.peer }, 'connection closed: idle')
+      connection.destroy()
+    }
+  }
+}
+
+/** Connections that are busy for longer than the idle limit are looked at again no sooner than this. */
+const minIdleCheckMs = 100
+/** Timers take no longer delays. */
+const maxTimerMs = 2 ** 31 - 1

@@ -1,0 +1,21 @@
+/**
+ * node: puts the parts together. Settings go in, a node that serves comes out.
+ *
+ *   start-node.ts         `startNode`: which part gets what, the order of start and stop
+ *   running-node.ts       `NodeOptions`, `RunningNode`
+ *   raft-storage.ts       where the Raft log lies, per kind of storage
+ *   partition-store.ts    the coordinators' port to the partitions, made of `replication/`
+ *   topic-declarations.ts topics that are declared up front
+ *
+ * Start: logs (lock, whose folder, recovery), metadata quorum, replicas and coordinators, listeners (requests wait), registration,
+ * declared topics; then requests are answered. Stop is the reverse. A part that fails to start takes down what was
+ * started before it, and the caller gets its error.
+ *
+ * Invariants:
+ * - Nothing here decides anything about records, metadata or groups: it only connects.
+ * - Two neighbours in one layer know each other only through what is passed in here.
+ */
+export { memoryRaftStorage, raftStorageOnDisk } from './raft-storage.ts'
+export type { NodeOptions, RaftStorageRequest, RunningNode } from './running-node.ts'
+export { startNode } from './start-node.ts'
+export { parseTopicList, parseTopicsFile, type TopicDeclaration, topicRequests } from './topic-declarations.ts'

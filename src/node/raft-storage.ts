@@ -1,0 +1,12 @@
+import { openDurableStorage, openMemoryStorage, type RaftStorage } from '../raft/index.ts'
+import type { RaftStorageRequest } from './running-node.ts'
+
+/** The Raft log in Level, beside the partitions. Loads Level. */
+export function raftStorageOnDisk({ directory, platform, bootstrap }: RaftStorageRequest): Promise<RaftStorage> {
+  return openDurableStorage({ files: platform.files, timers: platform.timers, directory, bootstrap })
+}
+
+/** A Raft log that ends with its process. Loads nothing. */
+export function memoryRaftStorage({ platform, bootstrap }: RaftStorageRequest): Promise<RaftStorage> {
+  return openMemoryStorage({ timers: platform.timers, bootstrap })
+}

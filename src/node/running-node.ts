@@ -1,0 +1,38 @@
+import type { BrokerId } from '../base/index.ts'
+import type { ParsedConfig } from '../config/index.ts'
+import type { CreateTopicRequest } from '../coordination/index.ts'
+import type { Platform } from '../platform/index.ts'
+import type { Membership, RaftStorage } from '../raft/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
+
+export interface NodeOptions {
+  readonly config: ParsedConfig
+  /** Real or simulated. Its files hold all that the node keeps. */
+  readonly platform: Platform
+  readonly logger: Logger
+  readonly metrics?: Metrics
+  /** Topics that are to be there when the node serves; those that exist stay as they are. */
+  readonly topics?: readonly CreateTopicRequest[]
+  /** Opens the Raft log in `directory`: Level on a disk, a map in memory, a store over simulated files. */
+  readonly openRaftStorage: (options: RaftStorageRequest) => Promise<RaftStorage>
+}
+
+export interface RaftStorageRequest {
+  readonly directory: string
+  readonly platform: Platform
+  /** The first voters; undefined when there must be a log already. */
+  readonly bootstrap: Membership | undefined
+}
+
+/** A node that serves. */
+export interface RunningNode {
+  readonly brokerId: BrokerId
+  readonly clusterId: string
+  /** Where clients connect: `host:port` of the first listener, as it is advertised. */
+  readonly bootstrapServers: string
+  readonly metrics: Metrics
+  /** Settles when the node has to end because of a fault (rejects), or was stopped (resolves). */
+  readonly ended: Promise<void>
+  /** Hands leaderships over, answers what is under way, closes every log cleanly. Harmless when called again. */
+  stop(): Promise<void>
+}

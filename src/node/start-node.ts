@@ -1,0 +1,296 @@
+import { join } from 'node:path'
+import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
+import { type BrokerId, deferred, messageOf } from '../base/index.ts'
+import { type ParsedConfig, resolveTopicConfig, validateTopicOverrides } from '../config/index.ts'
+import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
+import { GroupCoordinator, groupTopic } from '../group/index.ts'
+import { type LogManager, openLogManager } from '../log/index.ts'
+import type { Endpoint, MetadataImage } from '../metadata/index.ts'
+import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
+import { type NodeId, RaftNode } from '../raft/index.ts'
+import { ReplicaManager } from '../replication/index.ts'
+import { Metrics } from '../telemetry/index.ts'
+import { LedPartitionStore } from './partition-store.ts'
+import type { NodeOptions, RunningNode } from './running-node.ts'
+import { createDeclaredTopics } from './topic-declarations.ts'
+
+/** How long requests that are under way may take to be answered when the node stops. */
+const shutdownGraceMs = 5_000
+/** Where the metadata log lies in its log directory; Kafka's name for it. */
+const metadataLogFolder = '__cluster_metadata-0'
+
+/**
+ * Puts a node together and starts it: folders and logs, the metadata quorum, replicas, coordinators, listeners. Resolves
+ * when clients are served. When anything fails on the way, what was started is stopped again and the fault is thrown:
+ * `ConfigError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
+ */
+export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  const node = new Node(options)
+  try {
+    await node.start()
+  } catch (error) {
+    await node.stop().catch((fault: unknown) => {
+      options.logger.warn({ error: fault }, 'node that could not start cannot be stopped cleanly')
+    })
+    throw error
+  }
+  return node
+}
+
+/** Stops a part that was started; kept in order of starting, run in the reverse. */
+type Stop = () => Promise<void>
+
+class Node implements RunningNode {
+  readonly metrics: Metrics
+  readonly #options: NodeOptions
+  readonly #config: ParsedConfig
+  readonly #ended = deferred<void>()
+  readonly #stops: Stop[] = []
+  #stopping: Promise<void> | undefined
+  #clusterId = ''
+  #bootstrapServers = ''
+
+  constructor(options: NodeOptions) {
+    this.#options = options
+    this.#config = options.config
+    this.metrics = options.metrics ?? new Metrics()
+    this.#ended.promise.catch(() => undefined) // who doesn't listen has the log line
+  }
+
+  get brokerId(): BrokerId {
+    return this.#config.nodeId
+  }
+
+  get clusterId(): string {
+    return this.#clusterId
+  }
+
+  get bootstrapServers(): string {
+    return this.#bootstrapServers
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended.promise
+  }
+
+  async start(): Promise<void> {
+    const { platform, logger, topics = [] } = this.#options
+    const logs = await this.#openLogs()
+    const coordination = await this.#openCoordination(logs)
+    const replicas = new ReplicaManager({
+      platform,
+      logger,
+      localId: this.brokerId,
+      logs,
+      topicConfig: (topic, image) => this.#topicConfig(topic, image),
+    })
+    const groups = this.#createGroups(coordination, replicas)
+    coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
+    logs.setListener({
+      onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
+      onDirectoryOnline: (path) => {
+        logger.info({ path }, 'log directory online')
+        replicas.reopenFailed(coordination.image)
+      },
+    })
+    const services = createApiServices({
+      brokerId: this.brokerId,
+      clusterId: this.#clusterId,
+      config: this.#config,
+      replicas,
+      coordination,
+      groups,
+      platform,
+      log: logger,
+      metrics: this.metrics,
+    })
+    const gate = new StartGate(new Dispatcher(services, servedApis))
+    const endpoints = await this.#listen(gate)
+    await coordination.start({
+      brokerId: this.brokerId,
+      incarnationId: platform.random.uuid(),
+      endpoints,
+      rack: this.#config.values.brokerRack,
+      logDirs: logs.directoryIds,
+    })
+    await replicas.whenOpened()
+    await replicas.deleteStrays(coordination.image)
+    await createDeclaredTopics(coordination.admin, topics, logger)
+    await replicas.whenOpened()
+    gate.open()
+    logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopAll()
+    return this.#stopping
+  }
+
+  async #stopAll(): Promise<void> {
+    let failure: { readonly error: unknown } | undefined
+    for (const stop of this.#stops.splice(0).reverse()) {
+      try {
+        await stop()
+      } catch (error) {
+        failure ??= { error } // the other parts are stopped all the same
+      }
+    }
+    this.#ended.resolve()
+    if (failure !== undefined) throw failure.error
+    this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
+  }
+
+  async #openLogs(): Promise<LogManager> {
+    const { platform, logger } = this.#options
+    const logs = await openLogManager({
+      platform,
+      logger,
+      metrics: this.metrics,
+      config: this.#config,
+    })
+    this.#stops.push(() => logs.close())
+    this.#clusterId = logs.clusterId
+    return logs
+  }
+
+  async #openCoordination(logs: LogManager): Promise<Coordination> {
+    const { platform, logger, openRaftStorage } = this.#options
+    const { values } = this.#config
+    const id = this.brokerId as number as NodeId
+    const directoryId = logs.metadataDirectoryId
+    const storage = await openRaftStorage({
+      directory: join(logs.metadataDirectory, metadataLogFolder),
+      platform,
+      // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
+      bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
+    })
+    const raft = new RaftNode({ id, storage, transport: undefined, platform, logger: logger.child({ part: 'raft' }) })
+    const coordination = createRaftCoordination({
+      raft,
+      platform,
+      logger: logger.child({ part: 'coordination' }),
+      brokerId: this.brokerId,
+      clusterId: this.#clusterId,
+      controller: {
+        defaultPartitionCount: values.numPartitions,
+        defaultReplicationFactor: values.defaultReplicationFactor,
+        topicDeletionEnabled: values.deleteTopicEnable,
+      },
+      configRules: {
+        topicFault: validateTopicOverrides,
+        brokerFault: () => ({ message: 'Dynamic broker configs are not supported' }),
+      },
+      heartbeatIntervalMs: values.brokerHeartbeatIntervalMs,
+      sessionTimeoutMs: values.brokerSessionTimeoutMs,
+      maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
+      maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
+    })
+    coordination.onFault((error) => this.#fail(error))
+    this.#stops.push(() => coordination.stop('controlled'))
+    return coordination
+  }
+
+  #createGroups(coordination: Coordination, replicas: ReplicaManager): GroupCoordinator {
+    const { platform, logger } = this.#options
+    const { values } = this.#config
+    const maxBatchBytes = (topic: string) => this.#topicConfig(topic, coordination.image).maxMessageBytes
+    const groups = new GroupCoordinator({
+      config: {
+        minSessionTimeoutMs: values.groupMinSessionTimeoutMs,
+        maxSessionTimeoutMs: values.groupMaxSessionTimeoutMs,
+        initialRebalanceDelayMs: values.groupInitialRebalanceDelayMs,
+        groupMaxSize: values.groupMaxSize,
+        offsetMetadataMaxBytes: values.offsetMetadataMaxBytes,
+        offsetsRetentionMs: values.offsetsRetentionMinutes * 60_000,
+        offsetsRetentionCheckIntervalMs: values.offsetsRetentionCheckIntervalMs,
+      },
+      store: new LedPartitionStore(replicas, maxBatchBytes),
+      platform,
+      logger: logger.child({ part: 'group' }),
+      partitionCount: () => coordination.image.topics.byName(groupTopic)?.partitions.length,
+      writeTimeoutMs: values.offsetsCommitTimeoutMs,
+    })
+    replicas.onLeadership({
+      onLeader: ({ topic, partition, leaderEpoch }) => {
+        if (topic === groupTopic) groups.becomeLeader(partition, leaderEpoch)
+      },
+      onResigned: (topic, partition, leaderEpoch) => {
+        if (topic === groupTopic) groups.resign(partition, leaderEpoch)
+      },
+      onTopicsDeleted: (topics) => {
+        void groups.onTopicsDeleted(topics.map(({ name, topicId }) => ({ topic: name, topicId })))
+      },
+    })
+    this.#stops.push(async () => groups.stop())
+    return groups
+  }
+
+  async #listen(handler: RequestHandler): Promise<Endpoint[]> {
+    const { platform, logger } = this.#options
+    const { values, requestMemoryBytes, listeners } = this.#config
+    const server = new KafkaServer({
+      platform,
+      handler,
+      log: logger.child({ part: 'network' }),
+      metrics: this.metrics,
+      maxRequestBytes: values.socketRequestMaxBytes,
+      maxQueuedBytes: requestMemoryBytes,
+      maxIdleMs: values.connectionsMaxIdleMs,
+      maxConnections: values.maxConnections,
+    })
+    this.#stops.push(() => server.close(shutdownGraceMs))
+    const endpoints: Endpoint[] = []
+    for (const { name, host, port, advertisedHost, advertisedPort, securityProtocol } of listeners) {
+      const bound = await server.listen({ name, host, port })
+      const endpoint = { name, host: advertisedHost ?? host, port: advertisedPort ?? bound.port, securityProtocol }
+      endpoints.push(endpoint)
+    }
+    const [first] = endpoints
+    if (first !== undefined) this.#bootstrapServers = `${reachable(first.host)}:${first.port}`
+    return endpoints
+  }
+
+  #topicConfig(topic: string, image: MetadataImage) {
+    return resolveTopicConfig(image.configs.of('topic', topic), this.#config)
+  }
+
+  /** The metadata quorum can't go on: what this node promised stands only if it ends now. */
+  #fail(error: Error): void {
+    this.#options.logger.error({ error: messageOf(error) }, 'node has to end')
+    this.#ended.reject(error)
+  }
+}
+
+/** Connections are taken before the node serves, so that its ports are known; their requests wait for it. */
+class StartGate implements RequestHandler {
+  readonly #handler: RequestHandler
+  readonly #opened = deferred<void>()
+  #isOpen = false
+
+  constructor(handler: RequestHandler) {
+    this.#handler = handler
+  }
+
+  open(): void {
+    this.#isOpen = true
+    this.#opened.resolve()
+  }
+
+  mayOverlap(apiKey: number): boolean {
+    return this.#handler.mayOverlap(apiKey)
+  }
+
+  isBrief(apiKey: number): boolean {
+    return this.#handler.isBrief(apiKey)
+  }
+
+  handle(frame: Buffer, connection: ConnectionFacts): ReturnType<RequestHandler['handle']> {
+    if (this.#isOpen) return this.#handler.handle(frame, connection)
+    return this.#opened.promise.then(() => this.#handler.handle(frame, connection))
+  }
+}
+
+/** A host that this machine itself can connect to. */
+function reachable(host: string): string {
+  return host === '::' || host === '0.0.0.0' || host === '' ? 'localhost' : host
+}

@@ -1,0 +1,60 @@
+import { randomFillSync } from 'node:crypto'
+import type { Clock, Platform, Timer, Timers } from '../ports.ts'
+import { ByteRandom } from '../random.ts'
+import { RealFiles } from './files.ts'
+import { RealNetwork } from './network.ts'
+import { RealOffload } from './offload.ts'
+
+/** The operating system through Node. Several in one process share the directory locks and the workers. */
+export function createRealPlatform(): Platform {
+  return {
+    clock: realClock,
+    timers: realTimers,
+    random: new ByteRandom((target) => {
+      randomFillSync(target)
+    }),
+    files: new RealFiles(),
+    network: new RealNetwork(),
+    offload: realOffload,
+  }
+}
+
+/** One pool: many brokers in the process of a test do not each start threads. */
+const realOffload = new RealOffload()
+
+const realClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+}
+
+const realTimers: Timers = {
+  set: (delayMs, callback) => new RealTimer(delayMs, callback),
+  defer: (callback) => {
+    setImmediate(callback)
+  },
+}
+
+/** setTimeout's greatest delay; it takes a longer one for 1 ms. */
+const maxDelayMs = 2 ** 31 - 1
+
+class RealTimer implements Timer {
+  #timeout: NodeJS.Timeout | undefined
+
+  constructor(delayMs: number, callback: () => void) {
+    this.#arm(delayMs, callback)
+  }
+
+  cancel(): void {
+    clearTimeout(this.#timeout)
+  }
+
+  #arm(delayMs: number, callback: () => void): void {
+    if (delayMs <= maxDelayMs) {
+      // Rounded up: setTimeout cuts the fraction off and would then be early.
+      this.#timeout = setTimeout(callback, Math.ceil(delayMs))
+    } else {
+      this.#timeout = setTimeout(() => this.#arm(delayMs - maxDelayMs, callback), maxDelayMs)
+    }
+    this.#timeout.unref()
+  }
+}

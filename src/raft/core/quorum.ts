@@ -1,0 +1,26 @@
+import type { LogIndex } from './types.ts'
+
+/** How many of `voterCount` voters decide: more than half. */
+export function majority(voterCount: number): number {
+  return (voterCount >> 1) + 1
+}
+
+/** The highest index that a majority of the voters, each with its entry in `matchIndexes` (any order), has reached. */
+export function quorumIndex(matchIndexes: readonly LogIndex[]): LogIndex {
+  if (matchIndexes.length === 0) return 0 as LogIndex
+  const descending = [...matchIndexes].sort((a, b) => b - a)
+  return descending[majority(descending.length) - 1]!
+}
+
+/** 'lost' as soon as the votes still open can't make a majority. */
+export function tally(votes: Iterable<boolean>, voterCount: number): 'won' | 'lost' | 'open' {
+  let granted = 0
+  let refused = 0
+  for (const vote of votes) {
+    if (vote) granted++
+    else refused++
+  }
+  const needed = majority(voterCount)
+  if (granted >= needed) return 'won'
+  return voterCount - refused < needed ? 'lost' : 'open'
+}

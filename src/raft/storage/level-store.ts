@@ -1,0 +1,37 @@
+import { Level } from 'level'
+import { messageOf } from '../../base/index.ts'
+import { RaftStorageError } from './errors.ts'
+import type { KeyValueOperation, KeyValueStore } from './key-value-store.ts'
+
+/**
+ * LevelDB in `directory`, made when it is missing. Throws `RaftStorageError` when it can't be opened, being in use for instance. Loaded by `import()` only where a broker keeps its metadata on disk: a
+ * broker in memory never loads Level.
+ *
+ * Level opens without an error after a damaged write-ahead log and skips what it can't read: whoever reads from it has
+ * to check that all is there.
+ */
+export async function openLevelStore(directory: string): Promise<KeyValueStore> {
+  const level = new Level<Uint8Array, Uint8Array>(directory, {
+    keyEncoding: 'view',
+    valueEncoding: 'view',
+    // Entries are small, few are read twice, and the whole log is in memory anyway.
+    cacheSize: 1 << 20,
+    writeBufferSize: 4 << 20,
+  })
+  try {
+    await level.open()
+  } catch (error) {
+    const reason = messageOf((error as { cause?: unknown }).cause ?? error)
+    throw new RaftStorageError(`Cannot open the Raft log in ${directory}: ${reason}`, { cause: error })
+  }
+  return {
+    get: (key) => level.get(key),
+    iterate: (from, end) => level.iterator({ gte: from, lt: end }),
+    batch: (operations, { sync }) => level.batch(operations.map(toLevel), { sync }),
+    close: () => level.close(),
+  }
+}
+
+function toLevel(operation: KeyValueOperation) {
+  return operation.type === 'put' ? operation : { type: 'del' as const, key: operation.key }
+}

@@ -1,0 +1,35 @@
+import type { BrokerId, Offset } from '../base/index.ts'
+
+/** What the high watermark rule looks at. */
+export interface HighWatermarkInput {
+  readonly current: Offset
+  /** This replica's counted offset: its flushed offset where acknowledgements wait for syncs, else its LEO. Exclusive. */
+  readonly localOffset: Offset
+  readonly localId: BrokerId
+  /** The committed ISR with pending additions: the largest set that may be the ISR. */
+  readonly maximalIsr: readonly BrokerId[]
+  /** Counted offsets of the followers, as their fetches told them; a follower that is missing counts as 0. */
+  readonly followerOffsets: ReadonlyMap<BrokerId, Offset>
+  readonly minInSyncReplicas: number
+  readonly replicaCount: number
+}
+
+/**
+ * The high watermark after an offset moved: the lowest counted offset over the maximal ISR. It never goes back while one
+ * leader lasts, and stays where it is while fewer than min.insync.replicas (or all replicas, when there are fewer) are in
+ * the committed ISR or about to be (KIP-966).
+ */
+export function highWatermarkAfter(input: HighWatermarkInput): Offset {
+  if (input.maximalIsr.length < effectiveMinIsr(input.minInSyncReplicas, input.replicaCount)) return input.current
+  let lowest = input.localOffset
+  for (const replica of input.maximalIsr) {
+    if (replica === input.localId) continue
+    lowest = Math.min(lowest, input.followerOffsets.get(replica) ?? 0)
+  }
+  return Math.max(input.current, lowest)
+}
+
+/** min.insync.replicas, but never more than there are replicas: a topic of one replica can always be written. */
+export function effectiveMinIsr(minInSyncReplicas: number, replicaCount: number): number {
+  return Math.min(minInSyncReplicas, replicaCount)
+}

@@ -1,0 +1,405 @@
+import { assert, type BrokerId, Deque, type LeaderEpoch, messageOf, type Offset } from '../base/index.ts'
+import type { AppendResult, LogListener, PartitionLog } from '../log/index.ts'
+import type { PartitionImage } from '../metadata/index.ts'
+import type { Platform, Timer } from '../platform/index.ts'
+import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
+import type { AppendOutcome, AppendRequest, ReplicaRefusal, ReplicaRefused } from './service.ts'
+
+/** Who wants to know when more of a partition can be read. */
+export interface CommitWatcher {
+  /** The high watermark moved, or the partition changed its role or went offline: look again. */
+  onCommitted(): void
+}
+
+/** An append whose answer waits until `endOffset` (exclusive) is committed, or on this disk for acks=1. */
+interface Waiter {
+  readonly endOffset: Offset
+  readonly deadlineMs: number
+  readonly answer: (outcome: WaitOutcome) => void
+}
+
+export type WaitOutcome = 'reached' | 'request-timed-out' | 'not-leader-or-follower' | 'storage-error'
+
+export interface PartitionOptions {
+  readonly topic: string
+  readonly partition: number
+  readonly localId: BrokerId
+  readonly platform: Platform
+  readonly log: PartitionLog
+  /** The topic's min.insync.replicas now. */
+  readonly minInSyncReplicas: () => number
+  /** The first known high watermark, from the checkpoint; 0 when there is none. */
+  readonly initialHighWatermark: Offset
+}
+
+/**
+ * One replica of one partition and its role.
+ *
+ * States: not leading (after construction, or when another broker leads), leading in an epoch, offline (its log failed).
+ * `becomeLeader` and `becomeFollower` move between the first two as the metadata says; the log's failure ends in the third.
+ *
+ * `logStartOffset <= highWatermark <= counted offset <= LEO`, where the counted offset is the flushed offset when
+ * acknowledgements wait for syncs and the LEO otherwise. Every answer that waits is answered exactly once: when its
+ * offset is reached, its time is up, or the epoch in which it was appended ends.
+ */
+export class Partition implements LogListener {
+  readonly topic: string
+  readonly partition: number
+  readonly log: PartitionLog
+  readonly #localId: BrokerId
+  readonly #platform: Platform
+  readonly #minInSyncReplicas: () => number
+
+  #isLeader = false
+  #leaderEpoch = -1 as LeaderEpoch
+  #leaderId = -1 as BrokerId
+  #isr: readonly BrokerId[] = []
+  #replicaCount = 1
+  #highWatermark: Offset
+  #failure: Error | undefined
+  #isRemoved = false
+
+  /** Counted offsets of followers by their last fetch. */
+  readonly #followerOffsets = new Map<BrokerId, Offset>()
+  /** Appends above the high watermark, oldest first: where each ends and how many bytes it holds. */
+  readonly #uncommitted = new Deque<{ readonly endOffset: Offset; readonly sizeBytes: number }>()
+  #committedBytes = 0
+  readonly #commitWaiters = new OffsetWaiters()
+  readonly #flushWaiters = new OffsetWaiters()
+  readonly #watchers = new Set<CommitWatcher>()
+  #expiry: Timer | undefined
+
+  constructor(options: PartitionOptions) {
+    this.topic = options.topic
+    this.partition = options.partition
+    this.log = options.log
+    this.#localId = options.localId
+    this.#platform = options.platform
+    this.#minInSyncReplicas = options.minInSyncReplicas
+    this.#highWatermark = Math.min(
+      Math.max(options.initialHighWatermark, options.log.logStartOffset),
+      options.log.logEndOffset,
+    )
+    options.log.setListener(this)
+    options.log.setHighWatermark(this.#highWatermark)
+  }
+
+  get isLeader(): boolean {
+    return this.#isLeader && this.#failure === undefined
+  }
+
+  get leaderEpoch(): LeaderEpoch {
+    return this.#leaderEpoch
+  }
+
+  get leaderId(): BrokerId {
+    return this.#leaderId
+  }
+
+  get isOffline(): boolean {
+    return this.#failure !== undefined
+  }
+
+  /** First offset not yet on disk at every in-sync replica; consumers read below it. Exclusive. Only grows while one leader lasts. */
+  get highWatermark(): Offset {
+    return this.#highWatermark
+  }
+
+  /** First offset of the earliest open transaction, else the high watermark: without transactions always the latter. */
+  get lastStableOffset(): Offset {
+    return this.#highWatermark
+  }
+
+  /** Whether an append with acks=-1 is taken: the ISR has min.insync.replicas, or every replica there is. */
+  get hasEnoughInSync(): boolean {
+    return this.#isr.length >= effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
+  }
+
+  /** Bytes that passed the high watermark since this object was made: what a waiting fetch counts with. */
+  get committedBytes(): number {
+    return this.#committedBytes
+  }
+
+  /** Takes the role that the metadata gives this replica; harmless when nothing changed. */
+  applyImage(image: PartitionImage): void {
+    this.#replicaCount = image.replicas.length
+    this.#leaderId = image.leader
+    if (image.leader === this.#localId) this.#becomeLeader(image)
+    else this.#becomeFollower(image)
+  }
+
+  #becomeLeader(image: PartitionImage): void {
+    this.#isr = image.isr
+    if (this.#isLeader && image.leaderEpoch === this.#leaderEpoch) {
+      this.#maybeAdvanceHighWatermark()
+      return
+    }
+    assert(image.leaderEpoch > this.#leaderEpoch, 'a leader epoch never goes back')
+    this.#endEpoch()
+    this.#isLeader = true
+    this.#leaderEpoch = image.leaderEpoch
+    this.#followerOffsets.clear()
+    this.log.assignEpochStart(image.leaderEpoch)
+    this.#maybeAdvanceHighWatermark()
+  }
+
+  #becomeFollower(image: PartitionImage): void {
+    if (!this.#isLeader && image.leaderEpoch === this.#leaderEpoch) return
+    this.#endEpoch()
+    this.#isLeader = false
+    this.#leaderEpoch = image.leaderEpoch
+  }
+
+  /** The topic is gone: waiting appends and fetches are answered, and nothing more is served. */
+  remove(): void {
+    this.#isRemoved = true
+    this.#isLeader = false
+    this.#endEpoch()
+    this.log.setListener(undefined)
+  }
+
+  /** Whether a request that knows `currentLeaderEpoch` (-1: it doesn't say) may be served as by the leader (KIP-320). */
+  checkLeader(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
+    if (this.#isRemoved) return { ok: false, reason: 'unknown-topic-or-partition' }
+    if (this.#failure !== undefined) return { ok: false, reason: 'storage-error', message: messageOf(this.#failure) }
+    if (currentLeaderEpoch !== -1 && currentLeaderEpoch !== this.#leaderEpoch) {
+      const reason: ReplicaRefusal =
+        currentLeaderEpoch < this.#leaderEpoch ? 'fenced-leader-epoch' : 'unknown-leader-epoch'
+      return { ok: false, reason }
+    }
+    if (!this.#isLeader) return { ok: false, reason: 'not-leader-or-follower' }
+    return undefined
+  }
+
+  /** Appends and answers as `requiredAcks` asks. Never rejects. */
+  append(request: AppendRequest): Promise<AppendOutcome> {
+    const refused = this.checkLeader(request.leaderEpoch ?? -1)
+    if (refused !== undefined) return Promise.resolve(refused)
+    if (request.requiredAcks === -1 && !this.hasEnoughInSync) {
+      return Promise.resolve({ ok: false, reason: 'not-enough-replicas' })
+    }
+    let result: AppendResult | Promise<AppendResult>
+    try {
+      result = this.#append(request)
+    } catch (error) {
+      return Promise.resolve({ ok: false, reason: 'storage-error', message: messageOf(error) })
+    }
+    if (!(result instanceof Promise)) return this.#answer(request, result)
+    return result.then(
+      (appended) => this.#answer(request, appended),
+      (error) => ({ ok: false, reason: 'storage-error', message: messageOf(error) }) as const,
+    )
+  }
+
+  /**
+   * Appends a coordinator's batch at once, ahead of client appends that wait for decompression; the caller has checked
+   * that this replica leads. Throws `StorageError`.
+   */
+  appendNow(records: Buffer): AppendResult {
+    const result = this.#append({ records, origin: 'coordinator' })
+    assert(!(result instanceof Promise), "a coordinator's batch needs no decompression")
+    return result
+  }
+
+  /** Appends to the log and counts the bytes. Throws `StorageError`. */
+  #append(request: Pick<AppendRequest, 'records' | 'origin' | 'produceVersion'>): AppendResult | Promise<AppendResult> {
+    const sizeBytes = request.records.length
+    const result = this.log.appendAsLeader(request.records, {
+      leaderEpoch: this.#leaderEpoch,
+      origin: request.origin,
+      ...(request.produceVersion === undefined ? {} : { produceVersion: request.produceVersion }),
+    })
+    if (result instanceof Promise) {
+      return result.then((appended) => {
+        this.#onAppended(appended, sizeBytes)
+        return appended
+      })
+    }
+    this.#onAppended(result, sizeBytes)
+    return result
+  }
+
+  #onAppended(result: AppendResult, sizeBytes: number): void {
+    if (!result.ok || result.duplicate) return
+    this.#uncommitted.pushBack({ endOffset: result.lastOffset + 1, sizeBytes })
+    this.#maybeAdvanceHighWatermark()
+  }
+
+  async #answer(request: AppendRequest, result: AppendResult): Promise<AppendOutcome> {
+    if (!result.ok || request.requiredAcks === 0) return result
+    const deadlineMs = this.#platform.clock.monotonic() + request.timeoutMs
+    const reached =
+      request.requiredAcks === -1
+        ? await this.waitCommitted(result.lastOffset + 1, deadlineMs)
+        : await this.#waitFlushed(result.lastOffset + 1, deadlineMs)
+    if (reached !== 'reached') return { ok: false, reason: reached }
+    if (request.requiredAcks === -1 && !this.hasEnoughInSync) {
+      return { ok: false, reason: 'not-enough-replicas-after-append' }
+    }
+    return result
+  }
+
+  /** Resolves when the high watermark reaches `endOffset` (exclusive) in the leader epoch of now, or with why it didn't. No deadline: infinity. */
+  waitCommitted(endOffset: Offset, deadlineMs: number): WaitOutcome | Promise<WaitOutcome> {
+    if (endOffset <= this.#highWatermark) return 'reached'
+    return this.#wait(this.#commitWaiters, endOffset, deadlineMs)
+  }
+
+  #waitFlushed(endOffset: Offset, deadlineMs: number): WaitOutcome | Promise<WaitOutcome> {
+    if (endOffset <= this.#countedOffset()) return 'reached'
+    return this.#wait(this.#flushWaiters, endOffset, deadlineMs)
+  }
+
+  #wait(waiters: OffsetWaiters, endOffset: Offset, deadlineMs: number): WaitOutcome | Promise<WaitOutcome> {
+    if (this.#failure !== undefined) return 'storage-error'
+    if (!this.#isLeader) return 'not-leader-or-follower'
+    return new Promise((answer) => {
+      waiters.add({ endOffset, deadlineMs, answer })
+      this.#scheduleExpiry(deadlineMs)
+    })
+  }
+
+  /** One timer for all that waits here, set when the first begins to wait and kept while any does. */
+  #scheduleExpiry(deadlineMs: number): void {
+    if (this.#expiry !== undefined || deadlineMs === Number.POSITIVE_INFINITY) return
+    const { clock, timers } = this.#platform
+    this.#expiry = timers.set(Math.max(1, deadlineMs - clock.monotonic()), () => {
+      this.#expiry = undefined
+      const now = clock.monotonic()
+      const next = Math.min(this.#commitWaiters.expire(now), this.#flushWaiters.expire(now))
+      if (next !== Number.POSITIVE_INFINITY) this.#scheduleExpiry(next)
+    })
+  }
+
+  /** A follower's fetch told that it has everything below `offset` on its disk. */
+  setFollowerOffset(replica: BrokerId, offset: Offset): void {
+    this.#followerOffsets.set(replica, offset)
+    this.#maybeAdvanceHighWatermark()
+  }
+
+  watch(watcher: CommitWatcher): void {
+    this.#watchers.add(watcher)
+  }
+
+  unwatch(watcher: CommitWatcher): void {
+    this.#watchers.delete(watcher)
+  }
+
+  onFlushed(): void {
+    this.#flushWaiters.reach(this.#countedOffset())
+    this.#maybeAdvanceHighWatermark()
+  }
+
+  onFailed(error: Error): void {
+    this.#failure = error
+    this.#answerAll('storage-error')
+  }
+
+  onLogStartMoved(logStartOffset: Offset): void {
+    if (logStartOffset > this.#highWatermark) this.#moveHighWatermark(logStartOffset)
+  }
+
+  #countedOffset(): Offset {
+    return this.log.acksWaitForFlush ? this.log.flushedOffset : this.log.logEndOffset
+  }
+
+  #maybeAdvanceHighWatermark(): void {
+    if (!this.isLeader) return
+    const offset = highWatermarkAfter({
+      current: this.#highWatermark,
+      localOffset: this.#countedOffset(),
+      localId: this.#localId,
+      maximalIsr: this.#isr,
+      followerOffsets: this.#followerOffsets,
+      minInSyncReplicas: this.#minInSyncReplicas(),
+      replicaCount: this.#replicaCount,
+    })
+    if (offset > this.#highWatermark) this.#moveHighWatermark(offset)
+  }
+
+  #moveHighWatermark(offset: Offset): void {
+    this.#highWatermark = offset
+    this.log.setHighWatermark(offset)
+    for (let first = this.#uncommitted.front(); first !== undefined && first.endOffset <= offset; ) {
+      this.#committedBytes += first.sizeBytes
+      this.#uncommitted.popFront()
+      first = this.#uncommitted.front()
+    }
+    this.#commitWaiters.reach(offset)
+    this.#wakeWatchers()
+  }
+
+  /** Whatever was appended in the epoch that ends here and isn't committed yet is not acknowledged, now or later. */
+  #endEpoch(): void {
+    this.#answerAll('not-leader-or-follower')
+    this.#uncommitted.clear()
+  }
+
+  #answerAll(outcome: WaitOutcome): void {
+    this.#commitWaiters.answerAll(outcome)
+    this.#flushWaiters.answerAll(outcome)
+    this.#expiry?.cancel()
+    this.#expiry = undefined
+    this.#wakeWatchers()
+  }
+
+  #wakeWatchers(): void {
+    if (this.#watchers.size === 0) return
+    for (const watcher of [...this.#watchers]) watcher.onCommitted()
+  }
+}
+
+/** Waiters in the order of their offsets. Appends come in that order; a duplicate's earlier offset is the exception. */
+class OffsetWaiters {
+  #waiters: Waiter[] = []
+  /** Waiters before this place were answered. */
+  #first = 0
+
+  add(waiter: Waiter): void {
+    let place = this.#waiters.length
+    while (place > this.#first && this.#waiters[place - 1]!.endOffset > waiter.endOffset) place--
+    if (place === this.#waiters.length) this.#waiters.push(waiter)
+    else this.#waiters.splice(place, 0, waiter)
+  }
+
+  reach(offset: Offset): void {
+    while (this.#first < this.#waiters.length && this.#waiters[this.#first]!.endOffset <= offset) {
+      this.#waiters[this.#first++]!.answer('reached')
+    }
+    this.#compact()
+  }
+
+  /** Answers those whose deadline has passed; returns the earliest deadline of the rest, infinity when none is left. */
+  expire(now: number): number {
+    let earliest = Number.POSITIVE_INFINITY
+    const rest: Waiter[] = []
+    for (const waiter of this.#waiters.slice(this.#first)) {
+      if (waiter.deadlineMs <= now) {
+        waiter.answer('request-timed-out')
+      } else {
+        rest.push(waiter)
+        earliest = Math.min(earliest, waiter.deadlineMs)
+      }
+    }
+    this.#waiters = rest
+    this.#first = 0
+    return earliest
+  }
+
+  answerAll(outcome: WaitOutcome): void {
+    const waiting = this.#waiters.slice(this.#first)
+    this.#waiters = []
+    this.#first = 0
+    for (const waiter of waiting) waiter.answer(outcome)
+  }
+
+  #compact(): void {
+    if (this.#first === this.#waiters.length) {
+      this.#waiters.length = 0
+      this.#first = 0
+    } else if (this.#first > 1024) {
+      this.#waiters.splice(0, this.#first)
+      this.#first = 0
+    }
+  }
+}

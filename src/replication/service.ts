@@ -1,0 +1,133 @@
+import type { LeaderEpoch, Offset, Uuid } from '../base/index.ts'
+import type { AppendOrigin, AppendRefusal, PartitionLog } from '../log/index.ts'
+
+/**
+ * The replicas on this broker: what clients and coordinators may do with partitions, whatever the role of this replica.
+ *
+ * One instance per broker. Told of metadata changes by `applyDelta`; opens, deletes and changes the role of partitions
+ * accordingly, in the same turn as far as answers to clients are concerned.
+ */
+export interface ReplicaService {
+  /** Appends one partition's records as the leader and answers when `requiredAcks` is met. Never rejects. */
+  append(request: AppendRequest): Promise<AppendOutcome>
+  /** Long poll over many partitions. Never rejects. Call `release` on the answer once its chunks are written. */
+  fetch(request: FetchRequest): Promise<FetchAnswer>
+  listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome>
+  endOffsetForEpoch(
+    partition: PartitionRef,
+    currentLeaderEpoch: LeaderEpoch | -1,
+    leaderEpoch: LeaderEpoch,
+  ): { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } | ReplicaRefused
+}
+
+/** A partition by topic name. Where a client named a topic by id, the API resolves it first, by the image. */
+export interface PartitionRef {
+  readonly topic: string
+  readonly partition: number
+  /** When given: refused unless the replica's topic has this id. */
+  readonly topicId?: Uuid
+}
+
+export type ReplicaRefusal =
+  | 'unknown-topic-or-partition'
+  | 'inconsistent-topic-id'
+  | 'not-leader-or-follower'
+  | 'fenced-leader-epoch'
+  | 'unknown-leader-epoch'
+  | 'storage-error'
+  | 'offset-out-of-range'
+  | 'offset-not-available'
+  | 'unsupported-version'
+
+export interface ReplicaRefused {
+  readonly ok: false
+  readonly reason: ReplicaRefusal
+  readonly message?: string
+}
+
+export interface AppendRequest extends PartitionRef {
+  /** Stamped in place; not kept after the answer. */
+  readonly records: Buffer
+  /** 0: answer at once; 1: on this disk; -1: on the disk of every in-sync replica. */
+  readonly requiredAcks: 0 | 1 | -1
+  readonly timeoutMs: number
+  readonly origin: AppendOrigin
+  readonly produceVersion?: number
+  /** When given: refused unless this replica leads the partition in this epoch. */
+  readonly leaderEpoch?: LeaderEpoch
+}
+
+export type AppendOutcome =
+  | {
+      readonly ok: true
+      readonly baseOffset: Offset
+      readonly lastOffset: Offset
+      readonly logAppendTimeMs: number
+      readonly logStartOffset: Offset
+    }
+  | {
+      readonly ok: false
+      readonly reason:
+        | AppendRefusal
+        | ReplicaRefusal
+        | 'not-enough-replicas'
+        | 'not-enough-replicas-after-append'
+        | 'request-timed-out'
+      readonly message?: string
+      readonly recordErrors?: readonly { readonly batchIndex: number; readonly message: string }[]
+    }
+
+export interface FetchRequest {
+  readonly maxWaitMs: number
+  readonly minBytes: number
+  /** For the whole answer; the first non-empty partition gives its first batch even above it. */
+  readonly maxBytes: number
+  readonly isolation: 'read-uncommitted' | 'read-committed'
+  readonly partitions: readonly FetchPartition[]
+  /** Aborted when the client's connection closes: the wait ends at once. */
+  readonly signal?: AbortSignal
+}
+
+export interface FetchPartition extends PartitionRef {
+  readonly fetchOffset: Offset
+  readonly maxBytes: number
+  /** -1: not checked. */
+  readonly currentLeaderEpoch: LeaderEpoch | -1
+}
+
+export interface FetchAnswer {
+  /** In the order asked. */
+  readonly partitions: readonly FetchedPartition[]
+  release(): void
+}
+
+export interface FetchedPartition {
+  readonly outcome: { readonly ok: true } | ReplicaRefused
+  /** -1 with an error. */
+  readonly highWatermark: Offset
+  readonly lastStableOffset: Offset
+  readonly logStartOffset: Offset
+  readonly chunks: readonly Buffer[]
+  readonly sizeBytes: number
+}
+
+export interface ListOffsetRequest extends PartitionRef {
+  readonly currentLeaderEpoch: LeaderEpoch | -1
+  readonly isolation: 'read-uncommitted' | 'read-committed'
+  /** A time, or what stands for a special one. */
+  readonly target: 'latest' | 'earliest' | 'max-timestamp' | { readonly timestampMs: number }
+}
+
+/** offset -1, timestamp -1, epoch -1: nothing found, which is no error. */
+export type ListOffsetOutcome =
+  | { readonly ok: true; readonly offset: Offset; readonly timestampMs: number; readonly leaderEpoch: LeaderEpoch }
+  | ReplicaRefused
+
+/** A partition that this broker leads, for the coordinators: its log up to the high watermark, and news of both. */
+export interface LedPartition {
+  readonly topic: string
+  readonly partition: number
+  readonly leaderEpoch: LeaderEpoch
+  readonly log: PartitionLog
+  readonly highWatermark: Offset
+}

@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'vitest'
+import type { BrokerId, LeaderEpoch, Uuid } from '../../../src/base/index.ts'
+import { apis, type FetchRequest, type MessageInput } from '../../../src/protocol/index.ts'
+import type { FetchedPartition, ReplicaRefusal } from '../../../src/replication/index.ts'
+import { brokerImage, harness, partitionImage, topicId } from './harness.ts'
+
+type Body = MessageInput<typeof FetchRequest>
+
+function fetchBody(changes: Partial<Body> = {}, topic: { topic?: string; topicId?: Uuid } = { topic: 'orders' }): Body {
+  const partitions = [{ partition: 0, fetchOffset: 5, partitionMaxBytes: 1000 }]
+  const topics = [{ ...topic, partitions }]
+  return { maxWaitMs: 500, minBytes: 1, maxBytes: 5000, topics, forgottenTopicsData: [], ...changes }
+}
+
+function fetched(chunks: readonly Buffer[]): FetchedPartition {
+  return {
+    outcome: { ok: true },
+    highWatermark: 10,
+    lastStableOffset: 9,
+    logStartOffset: 2,
+    chunks,
+    sizeBytes: chunks.reduce((sum, { length }) => sum + length, 0),
+  }
+}
+
+function refused(reason: ReplicaRefusal): FetchedPartition {
+  return {
+    outcome: { ok: false, reason },
+    highWatermark: -1,
+    lastStableOffset: -1,
+    logStartOffset: -1,
+    chunks: [],
+    sizeBytes: 0,
+  }
+}
+
+const byName = [4, 5, 6, 7, 8, 9, 10, 11, 12]
+const byId = [13, 14, 15, 16, 17, 18]
+
+test.each(byName)('Fetch %i reads by topic name and gives the chunks as they are', async (version) => {
+  const { ask, replicas } = harness()
+  replicas.fetchAnswer = () => [fetched([Buffer.from('batch one'), Buffer.from('batch two')])]
+  const response = await ask(apis.Fetch, version, fetchBody())
+  expect(replicas.fetches).toMatchObject([
+    {
+      maxWaitMs: 500,
+      minBytes: 1,
+      maxBytes: 5000,
+      isolation: 'read-uncommitted',
+      partitions: [{ topic: 'orders', partition: 0, fetchOffset: 5, maxBytes: 1000, currentLeaderEpoch: -1 }],
+    },
+  ])
+  expect(response).toMatchObject({
+    errorCode: 0,
+    sessionId: 0,
+    responses: [
+      {
+        topic: 'orders',
+        partitions: [
+          {
+            partitionIndex: 0,
+            errorCode: 0,
+            highWatermark: 10,
+            lastStableOffset: 9,
+            logStartOffset: version >= 5 ? 2 : -1,
+            abortedTransactions: null,
+            preferredReadReplica: -1,
+            records: Buffer.from('batch onebatch two'),
+          },
+        ],
+      },
+    ],
+  })
+  expect(replicas.released).toBe(1)
+})
+
+test.each(byId)('Fetch %i reads by topic id and echoes it', async (version) => {
+  const { ask, replicas, coordination } = harness()
+  const { topicId: id } = coordination.addTopic('orders')
+  const response = await ask(apis.Fetch, version, fetchBody({}, { topicId: id }))
+  expect(replicas.fetches[0]!.partitions).toMatchObject([{ topic: 'orders', topicId: id }])
+  expect(response.responses).toMatchObject([{ topicId: id, partitions: [{ errorCode: 0 }] }])
+})
+
+test('an unknown topic id is refused for its partitions, and the answer does not wait', async () => {
+  const { ask, replicas, coordination } = harness()
+  const { topicId: known } = coordination.addTopic('orders')
+  const partitions = [{ partition: 3, fetchOffset: 0, partitionMaxBytes: 1 }]
+  const topics = [
+    { topicId: topicId(900), partitions },
+    { topicId: known, partitions },
+  ] as Body['topics']
+  const { responses } = await ask(apis.Fetch, 13, fetchBody({ topics }))
+  expect(responses).toMatchObject([
+    { topicId: topicId(900), partitions: [{ partitionIndex: 3, errorCode: 100 }] },
+    { topicId: known, partitions: [{ partitionIndex: 3, errorCode: 0 }] },
+  ])
+  expect(replicas.fetches[0]!.maxWaitMs).toBe(0)
+})
+
+test('no records are an empty set, never null', async () => {
+  const { ask } = harness()
+  for (const version of [4, 11, 12]) {
+    const { responses } = await ask(apis.Fetch, version, fetchBody())
+    expect(responses[0]!.partitions[0]!.records).toEqual(Buffer.alloc(0))
+  }
+})
+
+test('read-committed has a list of aborted transactions, if an empty one', async () => {
+  const { ask, replicas } = harness()
+  const { responses } = await ask(apis.Fetch, 11, fetchBody({ isolationLevel: 1 }))
+  expect(replicas.fetches[0]!.isolation).toBe('read-committed')
+  expect(responses[0]!.partitions[0]!.abortedTransactions).toEqual([])
+})
+
+describe('sessions', () => {
+  test.each([
+    ['sessionless', 0, -1],
+    ['full, asking for a session', 0, 0],
+    ['closing its session', 5, -1],
+    ['full, replacing its session', 5, 0],
+  ])('a request that is %s is answered without a session', async (_name, sessionId, sessionEpoch) => {
+    const { ask } = harness()
+    const response = await ask(apis.Fetch, 11, fetchBody({ sessionId, sessionEpoch }))
+    expect(response).toMatchObject({ errorCode: 0, sessionId: 0, responses: [{ topic: 'orders' }] })
+  })
+
+  test('an incremental request is told that there is no such session', async () => {
+    const { ask, replicas } = harness()
+    const response = await ask(apis.Fetch, 11, fetchBody({ sessionId: 5, sessionEpoch: 1 }))
+    expect(response).toMatchObject({ errorCode: 70, sessionId: 0, responses: [] })
+    expect(replicas.fetches).toEqual([])
+  })
+})
+
+const reasons: [ReplicaRefusal, number][] = [
+  ['offset-out-of-range', 1],
+  ['unknown-topic-or-partition', 3],
+  ['not-leader-or-follower', 6],
+  ['storage-error', 56],
+  ['fenced-leader-epoch', 74],
+  ['unknown-leader-epoch', 75],
+  ['offset-not-available', 78],
+  ['inconsistent-topic-id', 103],
+]
+
+test.each(reasons)('%s is error %i, with no watermarks', async (reason, errorCode) => {
+  const { ask, replicas } = harness()
+  replicas.fetchAnswer = () => [refused(reason)]
+  const { responses } = await ask(apis.Fetch, 11, fetchBody())
+  expect(responses[0]!.partitions[0]).toMatchObject({
+    errorCode,
+    highWatermark: -1,
+    lastStableOffset: -1,
+    logStartOffset: -1,
+    records: Buffer.alloc(0),
+  })
+})
+
+test('a storage error is NOT_LEADER_OR_FOLLOWER up to version 5', async () => {
+  const { ask, replicas } = harness()
+  replicas.fetchAnswer = () => [refused('storage-error')]
+  expect((await ask(apis.Fetch, 5, fetchBody())).responses[0]!.partitions[0]!.errorCode).toBe(6)
+  expect((await ask(apis.Fetch, 6, fetchBody())).responses[0]!.partitions[0]!.errorCode).toBe(56)
+})
+
+test('from version 16 on who is turned away is told the leader and where it is', async () => {
+  const { ask, replicas, coordination } = harness()
+  coordination.brokers.push(brokerImage(2))
+  const partition = partitionImage(0, { leader: 2 as BrokerId, leaderEpoch: 9 as LeaderEpoch })
+  const { topicId: id } = coordination.addTopic('orders', [partition])
+  replicas.fetchAnswer = () => [refused('fenced-leader-epoch')]
+  const told = await ask(apis.Fetch, 16, fetchBody({}, { topicId: id }))
+  expect(told.responses[0]!.partitions[0]!.currentLeader).toEqual({ leaderId: 2, leaderEpoch: 9 })
+  expect(told.nodeEndpoints).toEqual([{ nodeId: 2, host: 'broker2', port: 9092, rack: null }])
+})
+
+test('the answer keeps within the broker’s limit and the memory that is left', async () => {
+  const { ask, replicas } = harness({ overrides: { 'fetch.max.bytes': '4000' } })
+  await ask(apis.Fetch, 11, fetchBody({ minBytes: 9000 }))
+  expect(replicas.fetches[0]).toMatchObject({ maxBytes: 4000, minBytes: 4000 })
+  await ask(apis.Fetch, 11, fetchBody(), { connection: { responseBytesLeft: 0 } })
+  expect(replicas.fetches[1]).toMatchObject({ maxBytes: 1, minBytes: 1 })
+})
+
+test('the wait ends with the connection', async () => {
+  const { ask, replicas } = harness()
+  const { signal } = new AbortController()
+  await ask(apis.Fetch, 11, fetchBody(), { connection: { signal } })
+  expect(replicas.fetches[0]!.signal).toBe(signal)
+})

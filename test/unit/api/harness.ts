@@ -1,0 +1,330 @@
+import { createApiServices, Dispatcher, type GroupService, servedApis } from '../../../src/api/index.ts'
+import type {
+  BrokerEpoch,
+  BrokerId,
+  ControllerEpoch,
+  LeaderEpoch,
+  PartitionEpoch,
+  ProducerId,
+  Uuid,
+} from '../../../src/base/index.ts'
+import { parseConfig } from '../../../src/config/index.ts'
+import type {
+  Coordination,
+  CreateTopicRequest,
+  CreateTopicResult,
+  DeleteTopicRequest,
+  DeleteTopicResult,
+} from '../../../src/coordination/index.ts'
+import type { BrokerImage, MetadataImage, PartitionImage, TopicImage } from '../../../src/metadata/index.ts'
+import type { Answer, ConnectionFacts } from '../../../src/network/index.ts'
+import {
+  type Api,
+  type ApiMessage,
+  decodeMessage,
+  encodeRequest,
+  type MessageInput,
+  type MessageType,
+  Reader,
+  readResponseHeader,
+} from '../../../src/protocol/index.ts'
+import type {
+  AppendOutcome,
+  AppendRequest,
+  FetchAnswer,
+  FetchRequest,
+  ListOffsetOutcome,
+  ListOffsetRequest,
+  ReplicaService,
+} from '../../../src/replication/index.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
+import { ManualTime } from '../network/memory-network.ts'
+
+const brokerId = 1 as BrokerId
+
+export function brokerImage(id: number, changes: Partial<BrokerImage> = {}): BrokerImage {
+  return {
+    brokerId: id as BrokerId,
+    incarnationId: 'BBBBBBBBBBBBBBBBBBBBBQ' as Uuid,
+    brokerEpoch: 1 as BrokerEpoch,
+    endpoints: [{ name: 'PLAINTEXT', host: `broker${id}`, port: 9092, securityProtocol: 'PLAINTEXT' }],
+    rack: null,
+    logDirs: [],
+    fenced: false,
+    inControlledShutdown: false,
+    ...changes,
+  }
+}
+
+export function topicId(number: number): Uuid {
+  const bytes = Buffer.alloc(16)
+  bytes.writeUInt32BE(number + 1, 12)
+  return bytes.toString('base64url') as Uuid
+}
+
+export function partitionImage(partition: number, changes: Partial<PartitionImage> = {}): PartitionImage {
+  return {
+    partition,
+    replicas: [brokerId],
+    isr: [brokerId],
+    leader: brokerId,
+    leaderEpoch: 0 as LeaderEpoch,
+    partitionEpoch: 0 as PartitionEpoch,
+    ...changes,
+  }
+}
+
+/** One broker's view of a cluster, changed in place. Topics that are created get one partition here and their leader. */
+class FakeCoordination implements Coordination {
+  readonly brokers: BrokerImage[] = [brokerImage(1)]
+  readonly topics = new Map<string, TopicImage>()
+  readonly topicConfigs = new Map<string, Map<string, string>>()
+  readonly features = new Map<string, number>()
+  readonly created: CreateTopicRequest[] = []
+  readonly deleted: DeleteTopicRequest[] = []
+  /** Answers instead of creating. */
+  refuseCreation: ((request: CreateTopicRequest) => CreateTopicResult | undefined) | undefined
+  fault: Error | undefined
+  state = { mode: 'raft', controllerId: brokerId, controllerEpoch: 1 as ControllerEpoch, appliedIndex: 7 } as const
+  #nextProducerId = 1000
+
+  addTopic(name: string, partitions: readonly PartitionImage[] = [partitionImage(0)]): TopicImage {
+    const topic = { name, topicId: topicId(this.topics.size), partitions }
+    this.topics.set(name, topic)
+    return topic
+  }
+
+  get image(): MetadataImage {
+    const { brokers, topics, topicConfigs, features } = this
+    return {
+      index: 7,
+      term: 1,
+      clusterId: 'test-cluster',
+      cluster: {
+        size: brokers.length,
+        broker: (id) => brokers.find((each) => each.brokerId === id),
+        brokers: () => brokers,
+      },
+      topics: {
+        size: topics.size,
+        byName: (name) => topics.get(name),
+        byId: (id) => [...topics.values()].find((each) => each.topicId === id),
+        all: () => topics.values(),
+        onBroker: () => topics.values(),
+        ledBy: () => [],
+        collidingWith: () => undefined,
+      },
+      configs: { of: (type, name) => (type === 'topic' ? topicConfigs.get(name) : undefined) ?? new Map() },
+      features,
+      nextProducerId: this.#nextProducerId as ProducerId,
+    }
+  }
+
+  readonly admin = {
+    createTopics: async (requests: readonly CreateTopicRequest[]): Promise<readonly CreateTopicResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      return requests.map((request) => {
+        this.created.push(request)
+        const refused = this.refuseCreation?.(request)
+        if (refused !== undefined) return refused
+        const { name, partitionCount } = request
+        const count = partitionCount === -1 ? 1 : partitionCount
+        const topic = this.addTopic(
+          name,
+          Array.from({ length: count }, (_, i) => partitionImage(i)),
+        )
+        return { ok: true, name, topicId: topic.topicId, partitionCount: count, replicationFactor: 1 }
+      })
+    },
+    deleteTopics: async (requests: readonly DeleteTopicRequest[]): Promise<readonly DeleteTopicResult[]> => {
+      await Promise.resolve()
+      return requests.map((request) => {
+        this.deleted.push(request)
+        const { topics } = this.image
+        const topic = 'name' in request ? topics.byName(request.name) : topics.byId(request.topicId)
+        if (topic === undefined) {
+          return { ok: false, reason: 'name' in request ? 'unknown-topic' : 'unknown-topic-id', message: 'Not there' }
+        }
+        this.topics.delete(topic.name)
+        return { ok: true, name: topic.name, topicId: topic.topicId }
+      })
+    },
+    alterConfigs: () => Promise.reject(new Error('Not asked for')),
+  }
+
+  allocateProducerIds(): Promise<{ firstProducerId: ProducerId; count: number }> {
+    if (this.fault !== undefined) return Promise.reject(this.fault)
+    const firstProducerId = this.#nextProducerId as ProducerId
+    this.#nextProducerId += 3
+    return Promise.resolve({ firstProducerId, count: 3 })
+  }
+
+  start = () => Promise.reject(new Error('Not asked for'))
+  stop = () => Promise.resolve()
+  onMetadata = () => {}
+  onFault = () => {}
+}
+
+/** Records what it was asked and gives what the test set. */
+class FakeReplicas implements ReplicaService {
+  readonly appends: AppendRequest[] = []
+  readonly fetches: FetchRequest[] = []
+  readonly listings: ListOffsetRequest[] = []
+  released = 0
+  appendOutcome: (request: AppendRequest) => AppendOutcome | Promise<AppendOutcome> = () => ({
+    ok: true,
+    baseOffset: 40,
+    lastOffset: 41,
+    logAppendTimeMs: -1,
+    logStartOffset: 3,
+  })
+  fetchAnswer: (request: FetchRequest) => FetchAnswer['partitions'] = ({ partitions }) =>
+    partitions.map(() => ({
+      outcome: { ok: true },
+      highWatermark: 10,
+      lastStableOffset: 10,
+      logStartOffset: 0,
+      chunks: [],
+      sizeBytes: 0,
+    }))
+  listOutcome: (request: ListOffsetRequest) => ListOffsetOutcome = () => ({
+    ok: true,
+    offset: 12,
+    timestampMs: 5000,
+    leaderEpoch: 2 as LeaderEpoch,
+  })
+
+  async append(request: AppendRequest): Promise<AppendOutcome> {
+    this.appends.push(request)
+    return await this.appendOutcome(request)
+  }
+
+  fetch(request: FetchRequest): Promise<FetchAnswer> {
+    this.fetches.push(request)
+    return Promise.resolve({ partitions: this.fetchAnswer(request), release: () => this.released++ })
+  }
+
+  listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome> {
+    this.listings.push(request)
+    return Promise.resolve(this.listOutcome(request))
+  }
+
+  endOffsetForEpoch = () => {
+    throw new Error('Not asked for')
+  }
+}
+
+type GroupMethod = keyof GroupService
+type GroupAnswers = { [Method in GroupMethod]: Awaited<ReturnType<GroupService[Method]>> }
+
+/** Records what it was asked and gives what the test set; refuses like a broker that coordinates nothing. */
+class FakeGroups implements GroupService {
+  readonly asked: { readonly method: GroupMethod; readonly request: unknown }[] = []
+  readonly answers: Partial<GroupAnswers> = {}
+
+  joinGroup: GroupService['joinGroup'] = (request) =>
+    this.#answer('joinGroup', request, { ok: false, reason: 'not-coordinator', memberId: request.memberId })
+  syncGroup: GroupService['syncGroup'] = (request) =>
+    this.#answer('syncGroup', request, { ok: false, reason: 'not-coordinator' })
+  heartbeat: GroupService['heartbeat'] = (request) =>
+    this.#answer('heartbeat', request, { ok: false, reason: 'not-coordinator' })
+  leaveGroup: GroupService['leaveGroup'] = (request) =>
+    this.#answer('leaveGroup', request, { ok: false, reason: 'not-coordinator' })
+  offsetCommit: GroupService['offsetCommit'] = (request) =>
+    this.#answer('offsetCommit', request, { ok: false, reason: 'not-coordinator' })
+  offsetFetch: GroupService['offsetFetch'] = (requests) =>
+    this.#answer(
+      'offsetFetch',
+      requests,
+      requests.map(({ groupId }) => ({ ok: false, reason: 'not-coordinator', groupId })),
+    )
+  describeGroups: GroupService['describeGroups'] = (groupIds) =>
+    this.#answer(
+      'describeGroups',
+      groupIds,
+      groupIds.map((groupId) => ({ ok: false, reason: 'group-id-not-found', groupId })),
+    )
+  listGroups: GroupService['listGroups'] = (request) => this.#answer('listGroups', request, { ok: true, groups: [] })
+
+  #answer<Method extends GroupMethod>(
+    method: Method,
+    request: unknown,
+    otherwise: GroupAnswers[Method],
+  ): Promise<GroupAnswers[Method]> {
+    this.asked.push({ method, request })
+    return Promise.resolve(this.answers[method] ?? otherwise)
+  }
+}
+
+export interface AskOptions {
+  readonly clientId?: string | null
+  readonly connection?: Partial<ConnectionFacts>
+}
+
+/** The APIs over fakes, asked in bytes. */
+export function harness(options: { readonly overrides?: Readonly<Record<string, string>> } = {}) {
+  const coordination = new FakeCoordination()
+  const replicas = new FakeReplicas()
+  const groups = new FakeGroups()
+  const time = new ManualTime()
+  const metrics = new Metrics()
+  const config = parseConfig({ overrides: options.overrides })
+  const services = createApiServices({
+    brokerId,
+    clusterId: 'CLUSTERCLUSTERCLUSTERC',
+    config,
+    replicas,
+    coordination,
+    groups,
+    platform: time,
+    log: silentLogger,
+    metrics,
+  })
+  const dispatcher = new Dispatcher(services, servedApis)
+
+  /** The dispatcher's answer to bytes. */
+  const handle = async (frame: Buffer, connection: Partial<ConnectionFacts> = {}): Promise<Answer> =>
+    await dispatcher.handle(frame, {
+      peer: '10.0.0.9:50000',
+      remoteAddress: '10.0.0.9',
+      localAddress: '192.168.1.5',
+      localPort: 9092,
+      listenerName: 'PLAINTEXT',
+      signal: new AbortController().signal,
+      responseBytesLeft: 100_000_000,
+      ...connection,
+    })
+
+  const send = <Request extends ApiMessage>(
+    api: Api<Request>,
+    version: number,
+    body: MessageInput<Request>,
+    { clientId = 'test', connection }: AskOptions = {},
+  ): Promise<Answer> => {
+    const header = { correlationId: 77, clientId }
+    const chunks = encodeRequest(api.request as ApiMessage, version, header, body as MessageInput<ApiMessage>)
+    return handle(Buffer.concat(chunks).subarray(4), connection)
+  }
+
+  /** The response to one request; it must have one. */
+  const ask = async <Request extends ApiMessage, Response extends ApiMessage>(
+    api: Api<Request, Response>,
+    version: number,
+    body: MessageInput<Request>,
+    askOptions: AskOptions = {},
+  ): Promise<MessageType<Response>> => {
+    const answer = await send(api, version, body, askOptions)
+    if (answer === 'none' || 'close' in answer) throw new Error(`No response: ${JSON.stringify(answer)}`)
+    const bytes = Buffer.concat(answer.chunks)
+    answer.release?.()
+    if (bytes.readInt32BE(0) !== bytes.length - 4) throw new Error('The frame has another length than it says')
+    const reader = new Reader(bytes, 4)
+    if (readResponseHeader(api, version, reader) !== 77) throw new Error('Another correlation id')
+    const response = decodeMessage(api.response, version, reader)
+    if (reader.remaining !== 0) throw new Error(`${reader.remaining} bytes too many`)
+    return response as MessageType<Response>
+  }
+
+  return { coordination, replicas, groups, time, metrics, services, dispatcher, handle, send, ask }
+}

@@ -1,0 +1,9 @@
+import type { ConfigRules, ControllerSettings } from '../../../src/controller/index.ts'
+
+export const settings: ControllerSettings = {
+  defaultPartitionCount: 1,
+  defaultReplicationFactor: 1,
+  topicDeletionEnabled: true,
+}
+
+export const anyConfig: ConfigRules = { topicFault: () => undefined, brokerFault: () => undefined }

@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest'
+import type { BrokerEpoch } from '../../../src/base/index.ts'
+import type { BrokerHeartbeat } from '../../../src/controller/index.ts'
+import { CoordinationError, type CoordinationFailure } from '../../../src/coordination/coordination-error.ts'
+import { type AskController, BrokerLifecycle } from '../../../src/coordination/lifecycle/broker-lifecycle.ts'
+import { createSimulation } from '../../../src/platform/simulated/index.ts'
+import { silentLogger } from '../../../src/telemetry/index.ts'
+import { newRun } from './support.ts'
+
+const intervalMs = 1000
+
+/** A broker and a controller that answers what the test says: the next of its answers, and the last one for good. */
+function setUp(answers: { registerBroker?: unknown[]; heartbeat?: unknown[] }) {
+  const simulation = createSimulation({ seed: 1 })
+  const { platform } = simulation.host('a')
+  const asked: string[] = []
+  const faults: Error[] = []
+  const heartbeats: BrokerHeartbeat[] = []
+  const left = {
+    registerBroker: answers.registerBroker ?? [{ ok: true, brokerEpoch: 5 }],
+    heartbeat: answers.heartbeat ?? [active],
+  }
+  const ask = async (kind: 'registerBroker' | 'heartbeat', request: unknown) => {
+    asked.push(kind)
+    if (kind === 'heartbeat') heartbeats.push(request as BrokerHeartbeat)
+    const list = left[kind]
+    const answer = list.length > 1 ? list.shift() : list[0]
+    if (answer instanceof Error) throw answer
+    return answer
+  }
+  const lifecycle = new BrokerLifecycle({
+    ask: ask as AskController,
+    platform,
+    logger: silentLogger,
+    registration: newRun(platform),
+    heartbeatIntervalMs: intervalMs,
+    heartbeatTimeoutMs: 500,
+    appliedIndex: () => 42,
+    onFault: (error) => faults.push(error),
+  })
+  return { simulation, lifecycle, asked, faults, heartbeats }
+}
+
+const active = { ok: true, fenced: false, inControlledShutdown: false }
+const fenced = { ok: true, fenced: true, inControlledShutdown: false }
+const stale = { ok: false, reason: 'stale-broker-epoch' }
+const duplicate = { ok: false, reason: 'duplicate-registration', message: 'Another run is alive' }
+const failure = (reason: CoordinationFailure) => new CoordinationError(reason, reason)
+
+describe('BrokerLifecycle', () => {
+  test('registers, is unfenced when it may be, and says every interval that it lives', async () => {
+    const { simulation, lifecycle, asked, heartbeats } = setUp({ heartbeat: [fenced, active] })
+    expect(await simulation.run(lifecycle.register(60_000))).toBe(5)
+    await simulation.run(lifecycle.unfence(60_000))
+    expect(asked).toEqual(['registerBroker', 'heartbeat', 'heartbeat'])
+    expect(heartbeats[0]).toEqual({
+      ...{ brokerId: 1, brokerEpoch: 5, appliedIndex: 42 },
+      ...{ wantFence: false, wantShutdown: false },
+    })
+    lifecycle.beginHeartbeats()
+    await simulation.runFor(10 * intervalMs + 1)
+    expect(heartbeats).toHaveLength(12)
+    lifecycle.stop()
+    await simulation.runFor(10 * intervalMs)
+    expect(heartbeats).toHaveLength(12)
+  })
+
+  test('waits for the session of another run, as long as it may', async () => {
+    const granted = { ok: true, brokerEpoch: 9 as BrokerEpoch }
+    const { simulation, lifecycle } = setUp({ registerBroker: [duplicate, duplicate, granted] })
+    expect(await simulation.run(lifecycle.register(60_000))).toBe(9)
+    expect(simulation.nowMs).toBeGreaterThanOrEqual(2 * intervalMs)
+    const refused = setUp({ registerBroker: [duplicate] })
+    await expect(refused.simulation.run(refused.lifecycle.register(3500))).rejects.toMatchObject({
+      reason: 'duplicate-registration',
+      message: 'Another run is alive',
+    })
+  })
+
+  test('registers again when the controller does not know it, and goes on', async () => {
+    const again = { ok: true, brokerEpoch: 77 }
+    const { simulation, lifecycle, heartbeats, faults } = setUp({
+      registerBroker: [{ ok: true, brokerEpoch: 5 }, again],
+      heartbeat: [stale, active],
+    })
+    await simulation.run(lifecycle.register(60_000))
+    lifecycle.beginHeartbeats()
+    await simulation.runFor(2 * intervalMs + 1)
+    expect(heartbeats.map(({ brokerEpoch }) => brokerEpoch)).toEqual([5, 77])
+    expect(lifecycle.run.brokerEpoch).toBe(77)
+    expect(faults).toEqual([])
+  })
+
+  test('a controller that does not answer is no fault; another run that took its place is', async () => {
+    const { simulation, lifecycle, heartbeats, faults } = setUp({
+      registerBroker: [{ ok: true, brokerEpoch: 5 }, duplicate],
+      heartbeat: [failure('timed-out'), failure('overloaded'), stale],
+    })
+    await simulation.run(lifecycle.register(60_000))
+    lifecycle.beginHeartbeats()
+    await simulation.runFor(2 * intervalMs + 1)
+    expect(heartbeats).toHaveLength(2)
+    expect(faults).toEqual([])
+    await simulation.runFor(5 * intervalMs)
+    expect(faults).toMatchObject([{ reason: 'duplicate-registration' }])
+    expect(heartbeats).toHaveLength(3)
+  })
+
+  test('a fault while it stops is nobody’s business', async () => {
+    const { simulation, lifecycle, faults } = setUp({ heartbeat: [failure('stopped')] })
+    await simulation.run(lifecycle.register(60_000))
+    lifecycle.beginHeartbeats()
+    await simulation.runFor(intervalMs - 1)
+    lifecycle.stop()
+    await simulation.runFor(5 * intervalMs)
+    expect(faults).toEqual([])
+  })
+
+  test('a broker that shuts down says so in each heartbeat from then on', async () => {
+    const { simulation, lifecycle, heartbeats } = setUp({})
+    await simulation.run(lifecycle.register(60_000))
+    lifecycle.beginHeartbeats()
+    await simulation.run(lifecycle.shutDown(60_000))
+    await simulation.runFor(intervalMs + 1)
+    expect(heartbeats.map(({ wantShutdown }) => wantShutdown)).toEqual([true, true])
+  })
+})

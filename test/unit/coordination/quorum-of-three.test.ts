@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest'
+import type { BrokerId } from '../../../src/base/index.ts'
+import { type Coordination, CoordinationError, createRaftCoordination } from '../../../src/coordination/index.ts'
+import { createSimulation, type Simulation } from '../../../src/platform/simulated/index.ts'
+import { type NodeId, openMemoryStorage, RaftNode } from '../../../src/raft/index.ts'
+import { silentLogger } from '../../../src/telemetry/index.ts'
+import { RaftTransportHub } from '../../support/memory-raft-transport.ts'
+import { anyConfig, settings } from '../controller/support.ts'
+import { describeImage } from '../metadata/support.ts'
+import { newRun, newTopic } from './support.ts'
+
+interface Member {
+  readonly id: number
+  readonly raft: RaftNode
+  readonly coordination: Coordination
+}
+
+/** Three nodes with one broker each. They reach the controller only where it is their own, so only its broker gets to register. */
+async function threeNodes(simulation: Simulation, hub: RaftTransportHub): Promise<readonly Member[]> {
+  const ids = [1, 2, 3] as NodeId[]
+  const voters = ids.map((id) => ({ id, directoryId: simulation.host('ids').platform.random.uuid() }))
+  const members = []
+  for (const id of ids) {
+    const { platform } = simulation.host(`node-${id}`)
+    const storage = await simulation.run(openMemoryStorage({ timers: platform.timers, bootstrap: { voters } }))
+    const raft = new RaftNode({ id, storage, transport: hub.transportOf(id), platform, logger: silentLogger })
+    const coordination = createRaftCoordination({
+      raft,
+      platform,
+      logger: silentLogger,
+      brokerId: id as number as BrokerId,
+      clusterId: 'test-cluster',
+      controller: settings,
+      configRules: anyConfig,
+      heartbeatIntervalMs: 500,
+      sessionTimeoutMs: 3000,
+      maxBytesBetweenSnapshots: 20 << 20,
+      maxSnapshotIntervalMs: 0,
+    })
+    members.push({ id, raft, coordination })
+    const registration = { ...newRun(platform), brokerId: id as number as BrokerId }
+    void coordination.start(registration).catch(() => undefined)
+  }
+  return members
+}
+
+const leads = ({ id, coordination }: Member) => coordination.image.cluster.broker(id as BrokerId)?.fenced === false
+
+async function leaderOf(simulation: Simulation, members: readonly Member[]): Promise<Member> {
+  await simulation.runUntil(() => members.some((member) => leads(member) && member.raft.state.role === 'leader'))
+  return members.find((member) => leads(member) && member.raft.state.role === 'leader') as Member
+}
+
+function cutOff(hub: RaftTransportHub, { id }: Member): void {
+  for (const other of [1, 2, 3]) if (other !== id) hub.cut(id as NodeId, other as NodeId)
+}
+
+describe('three nodes', () => {
+  test('a controller that is cut off acknowledges nothing, shows nothing of its head, and its request ends as unknown', async () => {
+    const simulation = createSimulation({ seed: 11 })
+    const hub = new RaftTransportHub()
+    const members = await threeNodes(simulation, hub)
+    const old = await leaderOf(simulation, members)
+    const options = { timeoutMs: 60_000 }
+    const [kept] = await simulation.run(old.coordination.admin.createTopics([newTopic('kept')], options))
+    expect(kept).toMatchObject({ ok: true })
+
+    cutOff(hub, old)
+    const lost = old.coordination.admin.createTopics([newTopic('lost')], options)
+    let outcome: unknown
+    lost.then(
+      (results) => {
+        outcome = results
+      },
+      (error: unknown) => {
+        outcome = error
+      },
+    )
+    const others = members.filter((member) => member !== old)
+    const next = await leaderOf(simulation, others)
+    await simulation.runUntil(() => outcome !== undefined)
+    expect(outcome).toBeInstanceOf(CoordinationError)
+    expect(outcome).toMatchObject({ reason: 'outcome-unknown' })
+    expect(old.coordination.image.topics.byName('lost')).toBeUndefined()
+
+    hub.heal()
+    const [again] = await simulation.run(next.coordination.admin.createTopics([newTopic('lost')], options))
+    expect(again).toMatchObject({ ok: true })
+    await simulation.runUntil(() => old.coordination.image.topics.byName('lost') !== undefined)
+    const topicId = next.coordination.image.topics.byName('lost')?.topicId
+    expect(old.coordination.image.topics.byName('lost')?.topicId).toBe(topicId)
+    await simulation.runUntil(() => old.coordination.image.index === next.coordination.image.index)
+    expect(describeImage(old.coordination.image)).toEqual(describeImage(next.coordination.image))
+  })
+
+  test('the new controller fences the broker that went silent, and moves what it led', async () => {
+    const simulation = createSimulation({ seed: 12 })
+    const hub = new RaftTransportHub()
+    const members = await threeNodes(simulation, hub)
+    const old = await leaderOf(simulation, members)
+    await simulation.run(old.coordination.admin.createTopics([newTopic('orders')], { timeoutMs: 60_000 }))
+    cutOff(hub, old)
+    const next = await leaderOf(
+      simulation,
+      members.filter((member) => member !== old),
+    )
+    await simulation.runUntil(() => next.coordination.image.cluster.broker(old.id as BrokerId)?.fenced === true)
+    expect(next.coordination.image.topics.byName('orders')?.partitions).toMatchObject([
+      { leader: -1, leaderEpoch: 1, isr: [old.id] },
+    ])
+  })
+})

@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest'
+import type { LeaderEpoch, Offset } from '../../../src/base/index.ts'
+import { HandlePool, type LogManager, type PartitionLog } from '../../../src/log/index.ts'
+import type { Platform } from '../../../src/platform/index.ts'
+import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
+import { BatchView } from '../../../src/protocol/index.ts'
+import { batchOf, openLog, openLogs, readAll, replaceFiles } from './support.ts'
+
+/** Crashes in one run, each at a random moment of random work. */
+const crashesPerSeed = 4
+const partitions = 2
+
+/** What a wrong program would do differently. */
+interface Mutation {
+  mutate(platform: Platform): { readonly platform: Platform; readonly handles?: HandlePool }
+}
+
+/** What is known of one partition from outside. */
+interface Model {
+  /** As appended, in order. */
+  batches: { readonly endOffset: Offset; readonly bytes: Buffer }[]
+  /** Told as durable. */
+  flushedOffset: Offset
+  /** Moved up durably. */
+  logStartOffset: Offset
+}
+
+/** A small generator of its own: the simulation's must not depend on what the test draws. */
+function drawing(seed: number): (end: number) => number {
+  let state = (seed + 1) * 0x9e3779b9
+  return (end) => {
+    state = (Math.imul(state ^ (state >>> 15), 0x85ebca6b) + 0x6d2b79f5) | 0
+    return ((state ^ (state >>> 13)) >>> 0) % end
+  }
+}
+
+async function runSeed(seed: number, mutation?: Mutation): Promise<void> {
+  const simulation = createSimulation({ seed })
+  const host = simulation.host('a')
+  const draw = drawing(seed)
+  const models = Array.from({ length: partitions }, (): Model => ({ batches: [], flushedOffset: 0, logStartOffset: 0 }))
+  const segmentKeys = { 'internal.segment.bytes': 900 + draw(2000), 'index.interval.bytes': draw(400) }
+  const keys = { ...segmentKeys, 'flush.messages': draw(3) === 0 ? 1_000_000 : 1 }
+  let leaderEpoch = 0
+  for (let crash = 0; crash <= crashesPerSeed; crash++) {
+    const { platform, handles } = mutation?.mutate(host.platform) ?? { platform: host.platform }
+    const logs = await simulation.run(openLogs(platform, handles === undefined ? {} : { handles }))
+    leaderEpoch++
+    for (const [partition, model] of models.entries()) {
+      const log = await simulation.run(openLog(logs, keys, partition))
+      await simulation.run(checkRecovered(log, model))
+      log.assignEpochStart(leaderEpoch as LeaderEpoch)
+      log.setListener({
+        onFlushed: (flushedOffset) => {
+          model.flushedOffset = flushedOffset
+          log.setHighWatermark(flushedOffset)
+        },
+        onFailed: () => {},
+        onLogStartMoved: () => {},
+      })
+    }
+    if (crash === crashesPerSeed) break
+    await work(simulation, host, logs, models, draw, leaderEpoch as LeaderEpoch, crash * 1000)
+    host.crash()
+    host.restart()
+  }
+}
+
+/** Appends, flushes, deletes records and closes, until a moment that is drawn. */
+async function work(
+  simulation: Simulation,
+  host: SimulatedHost,
+  logs: LogManager,
+  models: readonly Model[],
+  draw: (end: number) => number,
+  leaderEpoch: LeaderEpoch,
+  firstBatch: number,
+): Promise<void> {
+  const steps = 1 + draw(60)
+  for (let step = 0; step < steps; step++) {
+    const partition = draw(models.length)
+    const model = models[partition]!
+    const log = logs.get('orders', partition)
+    if (log === undefined || !log.isOnline) break
+    const action = draw(20)
+    if (action === 0) {
+      void log.flush().catch(() => {})
+    } else if (action === 1) {
+      const offset = draw(log.flushedOffset + 1)
+      if (offset > log.logStartOffset) {
+        void log.deleteRecordsBefore(offset, log.flushedOffset).then(
+          () => {
+            model.logStartOffset = Math.max(model.logStartOffset, offset)
+          },
+          () => {},
+        )
+      }
+    } else if (action === 2) {
+      void logs.enforceRetention().catch(() => {})
+    } else if (action === 3 && draw(8) === 0) {
+      await Promise.race([simulation.run(logs.close().catch(() => {}))])
+      return
+    } else {
+      const bytes = batchOf(1 + draw(4), `${firstBatch + step}${'x'.repeat(draw(150))}`)
+      const result = log.appendAsLeader(bytes, { leaderEpoch, origin: 'client' })
+      if (result instanceof Promise || !result.ok) throw new Error(`append is refused: ${JSON.stringify(result)}`)
+      model.batches.push({ endOffset: result.lastOffset + 1, bytes })
+    }
+    if (draw(3) > 0) await simulation.runFor(draw(20) / 10)
+  }
+  if (host.isUp) await simulation.runFor(draw(30) / 10)
+}
+
+/** Everything that was told durable is there; what else is there was appended, in its place. */
+async function checkRecovered(log: PartitionLog, model: Model): Promise<void> {
+  expect(log.logEndOffset).toBeGreaterThanOrEqual(model.flushedOffset)
+  expect(log.logStartOffset).toBeGreaterThanOrEqual(model.logStartOffset)
+  expect(log.flushedOffset).toBe(log.logEndOffset)
+  const kept = model.batches.filter((batch) => batch.endOffset <= log.logEndOffset)
+  expect(kept.at(-1)?.endOffset ?? 0).toBe(log.logEndOffset)
+  const readable = kept.filter((batch) => batch.endOffset > log.logStartOffset)
+  expect(await readAll(log)).toEqual(readable.map((batch) => batch.bytes))
+  const last = readable.at(-1)
+  if (last !== undefined) expect(log.latestEpoch).toBe(new BatchView(last.bytes).leaderEpoch)
+  model.batches = kept
+  model.flushedOffset = log.logEndOffset
+  model.logStartOffset = log.logStartOffset
+}
+
+describe('after a power loss at any moment', () => {
+  test.each(Array.from({ length: 20 }, (_, group) => group))(
+    'nothing told durable is lost (seeds %i * 10)',
+    async (group) => {
+      for (let seed = group * 10; seed < group * 10 + 10; seed++) {
+        try {
+          await runSeed(seed)
+        } catch (error) {
+          throw new Error(`seed ${seed}`, { cause: error })
+        }
+      }
+    },
+  )
+})
+
+/** How many of the first seeds notice the mutation. */
+async function caught(mutation: Mutation, seeds: number): Promise<number> {
+  let count = 0
+  for (let seed = 0; seed < seeds; seed++) {
+    try {
+      await runSeed(seed, mutation)
+    } catch {
+      count++
+    }
+  }
+  return count
+}
+
+describe('the check notices', () => {
+  test('a flushed offset that moves before the sync', async () => {
+    const mutation: Mutation = {
+      mutate: (platform) => ({
+        platform: { ...platform, files: replaceFiles(platform.files, {}, () => ({ sync: async () => {} })) },
+      }),
+    }
+    expect(await caught(mutation, 20)).toBeGreaterThan(0)
+  })
+
+  test('a directory sync left out', async () => {
+    const mutation: Mutation = {
+      mutate: (platform) => ({
+        platform: { ...platform, files: replaceFiles(platform.files, { syncDirectory: async () => {} }) },
+      }),
+    }
+    expect(await caught(mutation, 20)).toBeGreaterThan(0)
+  })
+
+  test('a handle with unsynced bytes that is evicted', async () => {
+    class CarelessPool extends HandlePool {
+      protected override mayClose(): boolean {
+        return true
+      }
+    }
+    const mutation: Mutation = {
+      mutate: (platform) => ({ platform, handles: new CarelessPool(platform.files, { maxOpen: 1 }) }),
+    }
+    expect(await caught(mutation, 20)).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,480 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { deferred } from '../../../src/base/index.ts'
+import { type Answer, KafkaServer, type RequestHandler } from '../../../src/network/index.ts'
+import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
+import { frameOf, type MemoryNetwork, type MemorySocket, memoryPlatform, settled } from './memory-network.ts'
+
+const overlappingKey = 0
+const plainKey = 3
+const briefKey = 12
+
+/** int16 key | text */
+function request(key: number, text: string): Buffer {
+  const head = Buffer.alloc(2)
+  head.writeInt16BE(key)
+  return frameOf(Buffer.concat([head, Buffer.from(text)]))
+}
+
+function answerOf(text: string): { chunks: Buffer[] } {
+  return { chunks: [frameOf(Buffer.from(text))] }
+}
+
+/** Answers when the test says so. */
+class ManualHandler implements RequestHandler {
+  readonly begun: string[] = []
+  readonly signals: AbortSignal[] = []
+  readonly #waiting = new Map<string, (answer: Answer) => void>()
+  readonly #rejecting = new Map<string, (error: Error) => void>()
+
+  handle(frame: Buffer, connection: { signal: AbortSignal }): Promise<Answer> {
+    const text = frame.toString('utf8', 2)
+    this.begun.push(text)
+    this.signals.push(connection.signal)
+    const { promise, resolve, reject } = deferred<Answer>()
+    this.#waiting.set(text, resolve)
+    this.#rejecting.set(text, reject)
+    return promise
+  }
+
+  mayOverlap(key: number): boolean {
+    return key === overlappingKey
+  }
+
+  isBrief(key: number): boolean {
+    return key === briefKey
+  }
+
+  async answer(text: string, answer: Answer = answerOf(text)): Promise<void> {
+    this.#waiting.get(text)!(answer)
+    await settled()
+  }
+
+  async fail(text: string, error: Error): Promise<void> {
+    this.#rejecting.get(text)!(error)
+    await settled()
+  }
+}
+
+/** Answers at once with what was asked. */
+const echo: RequestHandler = {
+  handle: (frame) => answerOf(frame.toString('utf8', 2)),
+  mayOverlap: (key) => key === overlappingKey,
+  isBrief: (key) => key === briefKey,
+}
+
+interface Line {
+  readonly level: string
+  readonly message: string
+  readonly fields: LogFields
+}
+
+function collectingLog(): { log: Logger; lines: Line[] } {
+  const lines: Line[] = []
+  const at = (level: string) => (fields: LogFields, message: string) => void lines.push({ level, message, fields })
+  const log: Logger = { child: () => log, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  return { log, lines }
+}
+
+async function serve(handler: RequestHandler, limits: Partial<ConstructorParameters<typeof KafkaServer>[0]> = {}) {
+  const { platform, network, time } = memoryPlatform()
+  const { log, lines } = collectingLog()
+  const server = new KafkaServer({
+    platform,
+    handler,
+    log,
+    metrics: new Metrics(),
+    maxRequestBytes: 1000,
+    maxQueuedBytes: 1_000_000,
+    maxIdleMs: 600_000,
+    maxConnections: 100,
+    ...limits,
+  })
+  await server.listen({ name: 'PLAINTEXT', host: 'localhost', port: 9092 })
+  const warnings = () => lines.filter(({ level }) => level === 'warn' || level === 'error')
+  return { server, network, time, lines, warnings }
+}
+
+function texts(socket: MemorySocket): string[] {
+  return socket.frames.map(String)
+}
+
+describe('order', () => {
+  test('answers leave in the order of their requests, whichever is ready first', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler)
+    const socket = network.accept()
+    for (const text of ['a', 'b', 'c']) socket.clientSends(request(overlappingKey, text))
+    expect(handler.begun).toEqual(['a', 'b', 'c'])
+    await handler.answer('c')
+    await handler.answer('b')
+    expect(texts(socket)).toEqual([])
+    await handler.answer('a')
+    expect(texts(socket)).toEqual(['a', 'b', 'c'])
+    expect(socket.writes).toHaveLength(1)
+  })
+
+  test('a request begins when all before it were answered, unless both may overlap', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler)
+    const socket = network.accept()
+    socket.clientSends(
+      Buffer.concat([
+        request(overlappingKey, 'produce 1'),
+        request(overlappingKey, 'produce 2'),
+        request(plainKey, 'fetch'),
+        request(overlappingKey, 'produce 3'),
+      ]),
+    )
+    expect(handler.begun).toEqual(['produce 1', 'produce 2'])
+    await handler.answer('produce 2')
+    expect(handler.begun).toHaveLength(2)
+    await handler.answer('produce 1')
+    expect(handler.begun).toEqual(['produce 1', 'produce 2', 'fetch'])
+    await handler.answer('fetch')
+    await handler.answer('produce 3')
+    expect(texts(socket)).toEqual(['produce 1', 'produce 2', 'fetch', 'produce 3'])
+  })
+
+  test('requests that came together and are answered at once leave in one write', async () => {
+    const { network } = await serve(echo)
+    const socket = network.accept()
+    const asked = Array.from({ length: 100 }, (_, i) => `request ${i}`)
+    socket.clientSends(Buffer.concat(asked.map((text) => request(plainKey, text))))
+    expect(texts(socket)).toEqual(asked)
+    expect(socket.writes).toHaveLength(1)
+  })
+
+  test('every request gets its answer however the bytes are cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.constantFrom(overlappingKey, plainKey), fc.string({ maxLength: 60 })), { maxLength: 300 }),
+        fc.integer({ min: 1, max: 200 }),
+        async (asked, cut) => {
+          const { network, server } = await serve(echo)
+          const socket = network.accept()
+          const bytes = Buffer.concat(asked.map(([key, text]) => request(key, text)))
+          for (let at = 0; at < bytes.length; at += cut) socket.clientSends(bytes.subarray(at, at + cut))
+          expect(texts(socket)).toEqual(asked.map(([, text]) => String(Buffer.from(text))))
+          expect(server.statistics).toMatchObject({ requestBytes: 0, responseBytes: 0 })
+        },
+      ),
+      { numRuns: 40 },
+    )
+  })
+
+  test('a request without response leaves the next answer in its place', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler)
+    const socket = network.accept()
+    socket.clientSends(Buffer.concat([request(overlappingKey, 'silent'), request(overlappingKey, 'loud')]))
+    await handler.answer('loud')
+    expect(texts(socket)).toEqual([])
+    await handler.answer('silent', 'none')
+    expect(texts(socket)).toEqual(['loud'])
+  })
+
+  test('what is under way on one connection is bounded, and reading waits', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler)
+    const socket = network.accept()
+    for (let i = 0; i < 200; i++) socket.clientSends(request(overlappingKey, `r${i}`))
+    expect(handler.begun).toHaveLength(128)
+    expect(socket.isPaused).toBe(true)
+    expect(socket.unreadBytes).toBeGreaterThan(0)
+    for (let i = 0; i < 200; i++) await handler.answer(`r${i}`)
+    expect(texts(socket)).toHaveLength(200)
+    expect(socket.isPaused).toBe(false)
+  })
+})
+
+describe('closing', () => {
+  test('a client that goes away aborts what waits for it, and late answers are released', async () => {
+    const handler = new ManualHandler()
+    const { network, server } = await serve(handler)
+    const socket = network.accept()
+    socket.clientSends(request(plainKey, 'fetch'))
+    expect(handler.signals[0]!.aborted).toBe(false)
+    socket.clientCloses()
+    expect(handler.signals[0]!.aborted).toBe(true)
+    let released = 0
+    await handler.answer('fetch', { ...answerOf('late'), release: () => released++ })
+    expect(released).toBe(1)
+    expect(server.statistics).toEqual({ connections: 0, requestBytes: 0, responseBytes: 0 })
+  })
+
+  test('answers that wait for their turn are released when the client goes away', async () => {
+    const handler = new ManualHandler()
+    const { network, server } = await serve(handler)
+    const socket = network.accept()
+    socket.clientSends(Buffer.concat([request(overlappingKey, 'first'), request(overlappingKey, 'second')]))
+    let released = 0
+    await handler.answer('second', { ...answerOf('second'), release: () => released++ })
+    expect(released).toBe(0)
+    socket.clientCloses()
+    expect(released).toBe(1)
+    expect(server.statistics.responseBytes).toBe(0)
+  })
+
+  test('a buffer is released when it is written, not before', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler)
+    const socket = network.accept()
+    socket.holdsWrites = true
+    socket.clientSends(request(plainKey, 'fetch'))
+    let released = 0
+    await handler.answer('fetch', { ...answerOf('data'), release: () => released++ })
+    expect(texts(socket)).toEqual(['data'])
+    expect(released).toBe(0)
+    socket.drain()
+    expect(released).toBe(1)
+  })
+
+  test('a refused request closes its connection after the answers before it, with one line', async () => {
+    const handler = new ManualHandler()
+    const { network, warnings } = await serve(handler)
+    const socket = network.accept()
+    const other = network.accept()
+    socket.clientSends(Buffer.concat([request(overlappingKey, 'good'), request(overlappingKey, 'bad')]))
+    await handler.answer('bad', { close: 'It is bad', details: { apiKey: 0, apiVersion: 2 } })
+    expect(socket.hasEnded).toBe(false)
+    await handler.answer('good')
+    expect(texts(socket)).toEqual(['good'])
+    expect(socket.hasEnded).toBe(true)
+    expect(warnings()).toEqual([
+      {
+        level: 'warn',
+        message: 'connection closed: request refused',
+        fields: { peer: '10.0.0.9:50000', listener: 'PLAINTEXT', apiKey: 0, apiVersion: 2, reason: 'It is bad' },
+      },
+    ])
+    expect(other.hasEnded).toBe(false)
+  })
+
+  test('a handler that throws or rejects closes that connection only', async () => {
+    const handler = new ManualHandler()
+    const { network, warnings } = await serve(handler)
+    const socket = network.accept()
+    const other = network.accept()
+    socket.clientSends(request(plainKey, 'a'))
+    other.clientSends(request(plainKey, 'b'))
+    await handler.fail('a', new Error('bug'))
+    expect(socket.hasEnded).toBe(true)
+    expect(warnings()).toMatchObject([{ level: 'error', fields: { error: new Error('bug') } }])
+    await handler.answer('b')
+    expect(texts(other)).toEqual(['b'])
+  })
+
+  test('close lets begun requests be answered and takes no further ones', async () => {
+    const handler = new ManualHandler()
+    const { network, server } = await serve(handler)
+    const socket = network.accept()
+    const idle = network.accept()
+    socket.clientSends(Buffer.concat([request(plainKey, 'begun'), request(plainKey, 'next')]))
+    let hasClosed = false
+    const closing = server.close(5000).then(() => {
+      hasClosed = true
+    })
+    await settled()
+    expect(network.isListening).toBe(false)
+    expect(idle.hasEnded).toBe(true)
+    expect(handler.signals[0]!.aborted).toBe(true)
+    await handler.answer('begun')
+    expect(texts(socket)).toEqual(['begun'])
+    expect(handler.begun).toEqual(['begun'])
+    expect(socket.hasEnded).toBe(true)
+    socket.clientCloses()
+    expect(hasClosed).toBe(false)
+    idle.clientCloses()
+    await closing
+  })
+
+  test('close cuts off what is not answered in time', async () => {
+    const { network, server, time } = await serve(new ManualHandler())
+    const socket = network.accept()
+    socket.clientSends(request(plainKey, 'never answered'))
+    const closing = server.close(5000)
+    await settled()
+    time.advance(5000)
+    await closing
+    expect(socket.isClosed).toBe(true)
+    expect(time.pendingTimers).toBe(0)
+  })
+
+  test('an idle connection closes after the limit, one that waits for an answer does not', async () => {
+    const { network, time } = await serve(new ManualHandler(), { maxIdleMs: 1000 })
+    const idle = network.accept()
+    const waiting = network.accept()
+    const halfSent = network.accept()
+    waiting.clientSends(request(plainKey, 'join'))
+    halfSent.clientSends(Buffer.from([0, 0, 1]))
+    time.advance(999)
+    expect(idle.isClosed).toBe(false)
+    time.advance(500)
+    expect(idle.isClosed).toBe(true)
+    expect(halfSent.isClosed).toBe(true)
+    expect(waiting.isClosed).toBe(false)
+  })
+
+  test('a connection above max.connections is closed at once with one line', async () => {
+    const { network, warnings } = await serve(echo, { maxConnections: 1 })
+    network.accept()
+    expect(network.accept().isClosed).toBe(true)
+    expect(warnings()).toMatchObject([{ fields: { limit: 1 } }])
+  })
+})
+
+describe('what is no Kafka request', () => {
+  test('TLS on a plaintext port is named', async () => {
+    const { network, warnings } = await serve(echo)
+    const socket = network.accept()
+    socket.clientSends(Buffer.from('16030102000100', 'hex'))
+    expect(socket.hasEnded).toBe(true)
+    expect(warnings()).toMatchObject([{ fields: { reason: 'TLS on a plaintext listener' } }])
+  })
+
+  test.each(['GET / HTTP/1.1\r\nHost: x\r\n\r\n', 'POST /topics HTTP/1.1\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\n'])(
+    'HTTP is named and told: %j',
+    async (text) => {
+      const { network, warnings } = await serve(echo)
+      const socket = network.accept()
+      socket.clientSends(Buffer.from(text))
+      expect(socket.written.toString()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\r\n\r\n.*Kafka protocol.*\n$/)
+      expect(socket.hasEnded).toBe(true)
+      expect(warnings()).toMatchObject([{ fields: { reason: 'HTTP on a Kafka listener' } }])
+    },
+  )
+
+  test.each([-1, 1001, 2 ** 31 - 1])('a length of %i closes the connection after earlier answers', async (length) => {
+    const { network, warnings } = await serve(echo)
+    const socket = network.accept()
+    const claim = Buffer.alloc(4)
+    claim.writeInt32BE(length)
+    socket.clientSends(Buffer.concat([request(plainKey, 'good'), claim, Buffer.alloc(50)]))
+    expect(texts(socket)).toEqual(['good'])
+    expect(socket.hasEnded).toBe(true)
+    expect(warnings()).toHaveLength(1)
+    expect(warnings()[0]!.fields.reason).toContain(String(length))
+  })
+
+  test('random bytes close their connection at most, and leave nothing behind', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 10 }), async (chunks) => {
+        const { network, server } = await serve(echo)
+        const bystander = network.accept()
+        const socket = network.accept()
+        for (const chunk of chunks) socket.clientSends(Buffer.from(chunk))
+        socket.clientCloses()
+        bystander.clientSends(request(plainKey, 'still here'))
+        expect(texts(bystander)).toEqual(['still here'])
+        expect(server.statistics).toEqual({ connections: 1, requestBytes: 0, responseBytes: 0 })
+      }),
+    )
+  })
+})
+
+describe('memory', () => {
+  const sendPart = (socket: MemorySocket, length: number, arrived: number) => {
+    const frame = frameOf(Buffer.concat([Buffer.from([0, plainKey]), Buffer.alloc(length - 2, 0x61)]))
+    socket.clientSends(frame.subarray(0, arrived))
+    return frame.subarray(arrived)
+  }
+
+  test('reading stops on all connections while the requests held are above the limit, and goes on after', async () => {
+    const handler = new ManualHandler()
+    const { network, server } = await serve(handler, { maxQueuedBytes: 2000 })
+    const sockets = Array.from({ length: 4 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, String(i).repeat(700)))
+    await settled()
+    expect(server.statistics.requestBytes).toBeGreaterThan(2000)
+    expect(sockets.every((socket) => socket.isPaused)).toBe(true)
+    const late = network.accept()
+    late.clientSends(request(plainKey, 'late'))
+    expect(late.unreadBytes).toBeGreaterThan(0)
+    await handler.answer('0'.repeat(700))
+    await handler.answer('1'.repeat(700))
+    expect(handler.begun).toContain('late')
+    expect(sockets.some((socket) => socket.isPaused)).toBe(false)
+  })
+
+  test('unfinished requests that use up the limit among them finish one after the other', async () => {
+    const { network, server } = await serve(echo, { maxQueuedBytes: 2000 })
+    const sockets = Array.from({ length: 5 }, () => network.accept())
+    const rests = sockets.map((socket, i) => sendPart(socket, 900, 500 + i))
+    await settled()
+    expect(server.statistics.requestBytes).toBeGreaterThan(2000)
+    for (const [i, socket] of sockets.entries()) socket.clientSends(rests[i]!)
+    await settled()
+    for (const socket of sockets) expect(socket.frames.map(({ length }) => length)).toEqual([898])
+    expect(server.statistics.requestBytes).toBe(0)
+  })
+
+  test('a peer that sends no more while others wait for its memory is closed', async () => {
+    const { network, time, server, warnings } = await serve(echo, { maxQueuedBytes: 2000 })
+    const sockets = Array.from({ length: 5 }, () => network.accept())
+    const rests = sockets.map((socket, i) => sendPart(socket, 900, 500 + i))
+    await settled()
+    const silent = sockets[4]! // it lacks least, so it may read
+    for (const [i, socket] of sockets.entries()) if (socket !== silent) socket.clientSends(rests[i]!)
+    expect(sockets.filter((socket) => socket.frames.length > 0)).toHaveLength(0)
+    time.advance(10_000)
+    await settled()
+    expect(silent.isClosed).toBe(true)
+    expect(sockets.filter((socket) => socket.frames.length > 0)).toHaveLength(4)
+    expect(warnings()).toHaveLength(1)
+    expect(server.statistics.requestBytes).toBe(0)
+  })
+
+  test('only requests with small answers begin while the responses held are above the limit; a peer that does not read is closed', async () => {
+    const handler = new ManualHandler()
+    const { network, time, server, warnings } = await serve(handler, { maxQueuedBytes: 2000 })
+    const slow = network.accept()
+    slow.holdsWrites = true
+    slow.clientSends(request(plainKey, 'big'))
+    await handler.answer('big', answerOf('x'.repeat(3000)))
+    expect(server.statistics.responseBytes).toBe(3004)
+    const other = network.accept()
+    other.clientSends(request(plainKey, 'small'))
+    const third = network.accept()
+    third.clientSends(request(briefKey, 'heartbeat'))
+    await settled()
+    expect(handler.begun).toEqual(['big', 'heartbeat'])
+    time.advance(10_000)
+    await settled()
+    expect(slow.isClosed).toBe(true)
+    expect(handler.begun).toEqual(['big', 'heartbeat', 'small'])
+    expect(warnings()).toHaveLength(1)
+    expect(server.statistics.responseBytes).toBe(0)
+  })
+
+  test('a connection whose client does not read begins no further request', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler)
+    const socket = network.accept()
+    socket.holdsWrites = true
+    socket.clientSends(request(plainKey, 'first'))
+    await handler.answer('first')
+    socket.clientSends(request(plainKey, 'second'))
+    expect(handler.begun).toEqual(['first'])
+    expect(socket.isPaused).toBe(true)
+    socket.drain()
+    expect(handler.begun).toEqual(['first', 'second'])
+  })
+})
+
+test('a server may listen on several listeners and tells each connection which one', async () => {
+  const names: string[] = []
+  const handler: RequestHandler = {
+    handle: (_frame, connection) => {
+      names.push(connection.listenerName)
+      return 'none'
+    },
+    mayOverlap: () => false,
+    isBrief: () => false,
+  }
+  const { network, server }: { network: MemoryNetwork; server: KafkaServer } = await serve(handler)
+  await server.listen({ name: 'INTERNAL', host: '0.0.0.0', port: 9094 })
+  network.accept(9094).clientSends(request(plainKey, 'x'))
+  network.accept(9092).clientSends(request(plainKey, 'x'))
+  expect(names).toEqual(['INTERNAL', 'PLAINTEXT'])
+})

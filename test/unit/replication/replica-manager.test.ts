@@ -1,0 +1,249 @@
+import { expect, test } from 'vitest'
+import type { BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
+import type { TopicConfig } from '../../../src/config/index.ts'
+import type { MetadataDelta, MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
+import type { Platform } from '../../../src/platform/index.ts'
+import { type FetchRequest, ReplicaManager } from '../../../src/replication/index.ts'
+import { silentLogger } from '../../../src/telemetry/index.ts'
+import { turn } from '../../support/condition.ts'
+import { FakeLog } from '../../support/fake-log.ts'
+import { ManualTime } from '../../support/manual-time.ts'
+
+const self = 1 as BrokerId
+const ordersId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
+
+const orders: TopicImage = {
+  name: 'orders',
+  topicId: ordersId,
+  partitions: [
+    {
+      partition: 0,
+      replicas: [self],
+      isr: [self],
+      leader: self,
+      leaderEpoch: 0 as LeaderEpoch,
+      partitionEpoch: 0 as PartitionEpoch,
+    },
+  ],
+}
+
+const image: MetadataImage = {
+  index: 1,
+  term: 1,
+  cluster: { size: 0, broker: () => undefined, brokers: () => [] },
+  topics: {
+    size: 1,
+    byName: () => orders,
+    byId: () => orders,
+    all: () => [orders],
+    onBroker: () => [],
+    ledBy: () => [],
+    collidingWith: () => undefined,
+  },
+  configs: { of: () => new Map() },
+  clusterId: '',
+  features: new Map(),
+  nextProducerId: 0 as ProducerId,
+}
+
+function delta(changes: Partial<MetadataDelta>): MetadataDelta {
+  return {
+    base: image,
+    isSnapshot: false,
+    changedTopics: new Map(),
+    deletedTopics: new Map(),
+    changedBrokers: new Set(),
+    changedConfigs: { topics: new Set(), brokers: new Set() },
+    ...changes,
+  }
+}
+
+function setUp(openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log) {
+  const log = new FakeLog()
+  const time = new ManualTime()
+  const deleted: string[] = []
+  const manager = new ReplicaManager({
+    platform: { clock: time, timers: time } as unknown as Platform,
+    logger: silentLogger,
+    localId: self,
+    topicConfig: () => ({ minInSyncReplicas: 1 }) as unknown as TopicConfig,
+    logs: {
+      get: () => log,
+      getOrCreate: () => openLog(log),
+      delete: async (topic, partition) => void deleted.push(`${topic}-${partition}`),
+      updateTopicConfig() {},
+      all: () => [log],
+    },
+  })
+  const create = () =>
+    manager.applyDelta(
+      delta({ changedTopics: new Map([[ordersId, { topic: orders, partitions: new Set([0]) }]]) }),
+      image,
+    )
+  const produce = (text: string) =>
+    manager.append({
+      topic: 'orders',
+      partition: 0,
+      records: Buffer.from(text),
+      requiredAcks: -1,
+      timeoutMs: 1000,
+      origin: 'client',
+    })
+  const fetch = (changes: Partial<FetchRequest> & { fetchOffset?: number } = {}) =>
+    manager.fetch({
+      maxWaitMs: 500,
+      minBytes: 1,
+      maxBytes: 1000,
+      isolation: 'read-uncommitted',
+      partitions: [
+        {
+          topic: 'orders',
+          partition: 0,
+          fetchOffset: changes.fetchOffset ?? 0,
+          maxBytes: 1000,
+          currentLeaderEpoch: -1,
+        },
+      ],
+      ...changes,
+    })
+  return { log, time, manager, create, produce, fetch, deleted }
+}
+
+test('ReplicaManager holds requests for a partition until its log is open', async () => {
+  const opening = Promise.withResolvers<FakeLog>()
+  const { log, create, produce } = setUp(() => opening.promise)
+  create()
+  const answer = produce('abc')
+  opening.resolve(log)
+  await turn()
+  log.completeFlush()
+  expect(await answer).toMatchObject({ ok: true, baseOffset: 0 })
+})
+
+test('ReplicaManager answers a storage error for a partition whose log cannot be opened', async () => {
+  const { create, produce } = setUp(() => Promise.reject(new Error('EIO')))
+  create()
+  expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
+})
+
+test('ReplicaManager refuses partitions it does not hold, and topic ids that are not theirs', async () => {
+  const { manager, create } = setUp()
+  const request = { requiredAcks: 1, timeoutMs: 1, origin: 'client', records: Buffer.alloc(1) } as const
+  expect(await manager.append({ topic: 'x', partition: 0, ...request })).toMatchObject({
+    reason: 'unknown-topic-or-partition',
+  })
+  create()
+  const otherId = 'AAAAAAAAAAAAAAAAAAAAAg' as Uuid
+  expect(await manager.append({ topic: 'orders', partition: 0, topicId: otherId, ...request })).toMatchObject({
+    reason: 'inconsistent-topic-id',
+  })
+})
+
+test('ReplicaManager.fetch() gives nothing above the high watermark and waits until there is enough below it', async () => {
+  const { log, create, produce, fetch } = setUp()
+  create()
+  await turn()
+  const waiting = fetch({ minBytes: 5 })
+  void produce('abc')
+  log.completeFlush()
+  await turn()
+  void produce('de')
+  let answered = false
+  void waiting.then(() => {
+    answered = true
+  })
+  await turn()
+  expect(answered).toBe(false)
+  log.completeFlush()
+  const answer = await waiting
+  expect(Buffer.concat(answer.partitions[0]!.chunks).toString()).toBe('abcde')
+  expect(answer.partitions[0]).toMatchObject({ highWatermark: 5, logStartOffset: 0 })
+})
+
+test('ReplicaManager.fetch() answers empty when its time is up, and leaves no timer behind', async () => {
+  const { time, create, fetch } = setUp()
+  create()
+  await turn()
+  const waiting = fetch()
+  await turn()
+  time.advance(500)
+  const answer = await waiting
+  expect(answer.partitions[0]).toMatchObject({ outcome: { ok: true }, sizeBytes: 0, highWatermark: 0 })
+  expect(time.pendingCount).toBe(0)
+})
+
+test('ReplicaManager.fetch() ends when its client is gone', async () => {
+  const { time, create, fetch } = setUp()
+  create()
+  await turn()
+  const client = new AbortController()
+  const waiting = fetch({ signal: client.signal })
+  await turn()
+  client.abort()
+  expect((await waiting).partitions).toMatchObject([{ sizeBytes: 0 }])
+  expect(time.pendingCount).toBe(0)
+})
+
+test('ReplicaManager.fetch() returns the first batch whole even above both limits', async () => {
+  const { log, create, produce, fetch } = setUp()
+  create()
+  await turn()
+  void produce('a long batch')
+  log.completeFlush()
+  const answer = await fetch({ maxBytes: 1 })
+  expect(answer.partitions[0]!.sizeBytes).toBe(12)
+})
+
+test('ReplicaManager.fetch() answers at once when an offset is out of range, with -1 for every offset', async () => {
+  const { create, fetch } = setUp()
+  create()
+  await turn()
+  expect((await fetch({ fetchOffset: 1 })).partitions[0]).toMatchObject({
+    outcome: { reason: 'offset-out-of-range' },
+    highWatermark: -1,
+    lastStableOffset: -1,
+    logStartOffset: -1,
+  })
+})
+
+test('ReplicaManager releases every read, also those of answers that were not sent', async () => {
+  const { log, create, produce, fetch } = setUp()
+  create()
+  await turn()
+  void produce('abc')
+  log.completeFlush()
+  const waiting = fetch({ minBytes: 6 })
+  await turn()
+  void produce('def')
+  log.completeFlush()
+  ;(await waiting).release()
+  expect(log.releasedReads).toBe(log.openReads)
+})
+
+test('ReplicaManager answers waiting fetches and appends when the topic is deleted, then deletes the log', async () => {
+  const { create, produce, fetch, manager, deleted } = setUp()
+  create()
+  await turn()
+  const waitingFetch = fetch()
+  const waitingAppend = produce('abc')
+  await turn()
+  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
+  expect((await waitingFetch).partitions[0]!.outcome).toMatchObject({ reason: 'unknown-topic-or-partition' })
+  expect(await waitingAppend).toMatchObject({ ok: false })
+  await turn()
+  expect(deleted).toEqual(['orders-0'])
+})
+
+test('ReplicaManager tells coordinators of leaderships that came, went and were deleted', async () => {
+  const { create, manager } = setUp()
+  const seen: string[] = []
+  manager.onLeadership({
+    onLeader: (partition) => seen.push(`leads ${partition.topic}-${partition.partition} in ${partition.leaderEpoch}`),
+    onResigned: (topic, partition, epoch) => seen.push(`resigned ${topic}-${partition} in ${epoch}`),
+    onTopicsDeleted: (topics) => seen.push(`deleted ${topics.map(({ name }) => name)}`),
+  })
+  create()
+  await turn()
+  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
+  expect(seen).toEqual(['leads orders-0 in 0', 'resigned orders-0 in 0', 'deleted orders'])
+})
