@@ -277,7 +277,8 @@ describe('CoordinatorRuntime timers', () => {
 })
 
 describe('CoordinatorRuntime.becomeLeader()', () => {
-  test('replays what the log holds, compressed or not, and passes over markers and unknown records', async () => {
+  test.each([true, false])('replays what the log holds, in chunks or by batch: %s', async (readsWholeChunks) => {
+    store.readsWholeChunks = readsWholeChunks
     const record = (key: string, value: string | null) => ({
       timestamp: 1,
       key: Buffer.from(key),
