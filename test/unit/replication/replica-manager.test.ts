@@ -241,7 +241,8 @@ test('ReplicaManager answers waiting fetches and appends when the topic is delet
   const waitingFetch = fetch()
   const waitingAppend = produce('abc')
   await turn()
-  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
+  const topics = { ...image.topics, byName: () => undefined }
+  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), { ...image, topics })
   expect((await waitingFetch).partitions[0]!.outcome).toMatchObject({ reason: 'unknown-topic-or-partition' })
   expect(await waitingAppend).toMatchObject({ ok: false })
   await turn()
