@@ -813,11 +813,11 @@ export class LocalLog implements PartitionLog {
         await this.#environment.scheduler.run('log', async () => {
           const active = this.#active
           active.noteLargestTimestamp()
-          await active.storeIndexes()
+          if (await active.storeIndexes()) this.#changedNames++
           if (this.#snapshotOffset !== this.#logEndOffset) {
             await this.#storeSnapshot(this.#logEndOffset, encodeProducerSnapshot(this.#producers.entries()))
+            this.#changedNames++
           }
-          this.#changedNames++
           await this.#syncEverything()
         })
         this.#flusher.moveTo(this.#logEndOffset)
