@@ -22,7 +22,7 @@ import { Mutex } from './mutex.ts'
 import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts'
 import { encodeProducerSnapshot } from './producer-snapshot.ts'
 import type { ProducerState } from './producer-state.ts'
-import { Segment } from './segment.ts'
+import { maxRelativeOffset, Segment } from './segment.ts'
 import type { LogTail } from './tail-cache.ts'
 import { findMaxTimestamp, findTimestamp, type SearchedLog } from './timestamp-search.ts'
 import type {
@@ -285,7 +285,7 @@ export class LocalLog implements PartitionLog {
     const baseOffset = this.#logEndOffset
     view.stampBaseOffset(baseOffset)
     view.stampLeaderEpoch(options.leaderEpoch)
-    if (this.#mustRoll(view, 0)) this.#rollOrFail()
+    if (this.#mustRoll(view, 0)) this.#rollOrFail(view)
     this.#write(batch)
     this.#noteAppended(view)
     this.#flushWhenDue()
@@ -304,7 +304,7 @@ export class LocalLog implements PartitionLog {
       view.moveTo(records, at)
       if (this.#mustRoll(view, at - start)) {
         this.#writeMany(records, start, at)
-        this.#rollOrFail()
+        this.#rollOrFail(view)
         start = at
       }
       at += view.sizeBytes
@@ -389,9 +389,11 @@ export class LocalLog implements PartitionLog {
     this.#mustSyncParent = true
   }
 
-  #rollOrFail(): void {
+  #rollOrFail(next: BatchView): void {
+    // Behind a hole that compaction left, relative offsets may not reach from the LEO.
+    const isFar = next.lastOffset - this.#logEndOffset > maxRelativeOffset
     try {
-      this.#roll()
+      this.#roll(isFar ? next.baseOffset : this.#logEndOffset)
     } catch (error) {
       throw this.#fail(error)
     }
@@ -408,18 +410,13 @@ export class LocalLog implements PartitionLog {
   }
 
   /** Closes the active segment and begins the next. What that leaves to sync is the next flush's. */
-  #roll(): void {
+  #roll(baseOffset: Offset): void {
     const old = this.#active
     if (old.sizeBytes === 0) return
     old.noteLargestTimestamp()
     const snapshot = encodeProducerSnapshot(this.#producers.entries())
     this.#rolled.push({ segment: old, snapshotOffset: this.#logEndOffset, snapshot })
-    const next = Segment.empty(
-      this.#environment,
-      this.directory,
-      this.#logEndOffset,
-      this.#environment.platform.clock.now(),
-    )
+    const next = Segment.empty(this.#environment, this.directory, baseOffset, this.#environment.platform.clock.now())
     next.log.createSync()
     this.#segments.push(next)
     this.#changedNames++
@@ -833,7 +830,7 @@ export class LocalLog implements PartitionLog {
         if (this.#logEndOffset > Math.min(this.#highWatermark, this.#flushedOffset)) {
           count--
         } else {
-          this.#roll()
+          this.#roll(this.#logEndOffset)
           await this.#environment.scheduler.run('log', () => this.#syncEverything())
         }
       }

@@ -76,6 +76,7 @@ export class LogDirectory implements LogHost {
   readonly #highWatermarks: Coalesced
   readonly #removals = new Set<Timer>()
   #error: StorageError | undefined
+  #creating = 0
   #savedRecoverySum = 0
   #savedWatermarkSum = 0
 
@@ -107,6 +108,11 @@ export class LogDirectory implements LogHost {
 
   get isOnline(): boolean {
     return this.#error === undefined
+  }
+
+  /** Those that are being made included. */
+  get partitionCount(): number {
+    return this.logs.size + this.faults.size + this.#creating
   }
 
   get sizeBytes(): number {
@@ -202,12 +208,15 @@ export class LogDirectory implements LogHost {
   /** A new partition: an empty folder, until its first append. */
   async create(topic: string, topicId: Uuid, partition: number, config: TopicConfig): Promise<LocalLog> {
     const name = partitionName(topic, partition)
+    this.#creating++
     try {
       await this.#environment.platform.files.makeDirectory(join(this.path, name))
     } catch (error) {
       const failure = storageErrorOf(error, this.path)
       this.fail(failure)
       throw failure
+    } finally {
+      this.#creating--
     }
     return this.#add(name, topicId, emptyLog(), config)
   }

@@ -313,7 +313,7 @@ class DirectoryLogManager implements LogManager {
     let emptiest: LogDirectory | undefined
     for (const directory of this.#directories) {
       if (!directory.isOnline) continue
-      if (emptiest === undefined || directory.logs.size < emptiest.logs.size) emptiest = directory
+      if (emptiest === undefined || directory.partitionCount < emptiest.partitionCount) emptiest = directory
     }
     if (emptiest !== undefined) return emptiest
     throw this.#directories.find((directory) => directory.error !== undefined)?.error ?? noDirectory()

@@ -7,8 +7,8 @@ import type { HandlePool, PooledFile } from './handle-pool.ts'
 import { OffsetIndex, offsetEntryBytes, TimeIndex, type TimeIndexEntry, timeEntryBytes } from './indexes.ts'
 import type { BorrowedBuffer, ReadBuffers } from './read-buffers.ts'
 
-/** Relative offsets are int32. */
-const maxRelativeOffset = 2 ** 31 - 1
+/** Offsets in an index are int32, relative to the segment's base offset. */
+export const maxRelativeOffset = 2 ** 31 - 1
 /** Read before the batch that is looked for, in the hope that it lies there: an index entry is at most so far away. */
 const lookAheadBytes = 8 * 1024
 const maxIndexFileBytes = 64 * 1024 * 1024

@@ -1,0 +1,225 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../base/index.ts'
+import { KafkaClientError } from '../../network/index.ts'
+import { NetworkError, type Platform } from '../../platform/index.ts'
+import { apis, type MetadataResponse } from '../../protocol/index.ts'
+import { BrokerConnection } from './connection.ts'
+import { ClusterUnreachableError, expectNoError, RequestRefusedError } from './errors.ts'
+
+export interface ClusterOptions {
+  readonly platform: Pick<Platform, 'network' | 'timers' | 'clock' | 'random'>
+  /** `host:port,host:port` */
+  readonly bootstrapServers: string
+  /** For each request, and for all tries of one call together. */
+  readonly timeoutMs: number
+}
+
+export interface TopicMetadata {
+  readonly name: string
+  readonly isInternal: boolean
+  /** In the order of their numbers. */
+  readonly partitions: readonly PartitionMetadata[]
+}
+
+export interface PartitionMetadata {
+  readonly partition: number
+  /** -1: none at the moment. */
+  readonly leaderId: number
+  readonly replicas: readonly number[]
+  readonly isr: readonly number[]
+}
+
+/** Time between two tries. */
+const retryDelayMs = 100
+
+/**
+ * A cluster as a client sees it: who leads what, and a connection to each broker that is needed. What a broker refuses only for
+ * the moment is tried again until `timeoutMs` are over, with fresh metadata.
+ */
+export class Cluster {
+  readonly platform: ClusterOptions['platform']
+  readonly timeoutMs: number
+  readonly #addresses: readonly Address[]
+  readonly #bootstrapServers: string
+  readonly #connections = new Map<string, Promise<BrokerConnection>>()
+  /** By node id, as the last metadata told. */
+  readonly #brokers = new Map<number, Address>()
+  readonly #topics = new Map<string, TopicMetadata>()
+
+  /** Throws `ClusterUnreachableError` when no broker answers. */
+  static async connect(options: ClusterOptions): Promise<Cluster> {
+    const cluster = new Cluster(options)
+    await cluster.any()
+    return cluster
+  }
+
+  private constructor(options: ClusterOptions) {
+    this.platform = options.platform
+    this.timeoutMs = options.timeoutMs
+    this.#bootstrapServers = options.bootstrapServers
+    this.#addresses = parseBootstrapServers(options.bootstrapServers)
+  }
+
+  /** A connection to any broker. */
+  async any(): Promise<BrokerConnection> {
+    const faults: string[] = []
+    for (const address of [...this.#addresses, ...this.#brokers.values()]) {
+      try {
+        return await this.#connection(address)
+      } catch (error) {
+        if (!isConnectionFault(error)) throw error
+        faults.push(messageOf(error))
+      }
+    }
+    const help = `Is a broker running at ${this.#bootstrapServers}? \`rookery start\` starts one; --bootstrap-server names another`
+    throw new ClusterUnreachableError(`${faults.join('; ')}. ${help}`)
+  }
+
+  /** Every broker that the cluster knows. */
+  async brokers(): Promise<readonly BrokerConnection[]> {
+    await this.refresh([])
+    return await Promise.all([...this.#brokers.values()].map((address) => this.#connection(address)))
+  }
+
+  /** Of all topics, sorted by name, those of Kafka's own included. */
+  async allTopics(): Promise<readonly TopicMetadata[]> {
+    await this.refresh(null)
+    return [...this.#topics.values()].sort((left, right) => (left.name < right.name ? -1 : 1))
+  }
+
+  /** Throws `RequestRefusedError` when there is no such topic. `create`: the broker may create it then. */
+  async topic(name: string, options: { readonly create?: boolean } = {}): Promise<TopicMetadata> {
+    return this.#topics.get(name) ?? (await this.retrying(() => this.#fetchTopic(name, options.create ?? false)))
+  }
+
+  /** The connection to the leader of a partition. */
+  async leaderOf(topic: string, partition: number): Promise<BrokerConnection> {
+    return await this.#connection(this.#addressOf(await this.leaderIdOf(topic, partition)))
+  }
+
+  async leaderIdOf(topic: string, partition: number): Promise<number> {
+    const { partitions } = await this.topic(topic)
+    const found = partitions.find((each) => each.partition === partition)
+    if (found === undefined) throw new RequestRefusedError(`Partition ${topic}-${partition}`, unknownTopicOrPartition)
+    if (found.leaderId < 0) throw new RequestRefusedError(`Partition ${topic}-${partition}`, leaderNotAvailable)
+    return found.leaderId
+  }
+
+  async broker(nodeId: number): Promise<BrokerConnection> {
+    return await this.#connection(this.#addressOf(nodeId))
+  }
+
+  /** The broker that coordinates a group. */
+  async coordinatorOf(groupId: string): Promise<BrokerConnection> {
+    return await this.retrying(async () => {
+      const connection = await this.any()
+      const answer = await connection.call(apis.FindCoordinator, { key: groupId })
+      expectNoError(`Coordinator of group ${groupId}`, answer.errorCode, answer.errorMessage)
+      return await this.#connection({ host: answer.host, port: answer.port })
+    })
+  }
+
+  /** Asks for metadata again: of these topics, or of all for null. */
+  async refresh(names: readonly string[] | null): Promise<MetadataResponse> {
+    const connection = await this.any()
+    const topics = names === null ? null : names.map((name) => ({ name }))
+    const metadata = await connection.call(apis.Metadata, { topics, allowAutoTopicCreation: false })
+    this.#learn(metadata)
+    return metadata
+  }
+
+  /** Runs `attempt` until it no longer fails for a passing reason, or the time is up: then with its last failure. */
+  async retrying<T>(attempt: () => Promise<T>): Promise<T> {
+    const { clock } = this.platform
+    const deadlineMs = clock.monotonic() + this.timeoutMs
+    for (;;) {
+      try {
+        return await attempt()
+      } catch (error) {
+        const passing = isConnectionFault(error) || (error instanceof RequestRefusedError && error.retriable)
+        if (!passing || clock.monotonic() + retryDelayMs > deadlineMs) throw error
+        this.#topics.clear()
+        await sleep(retryDelayMs)
+      }
+    }
+  }
+
+  close(): void {
+    for (const connection of this.#connections.values()) {
+      connection.then(
+        (open) => open.close(),
+        () => undefined, // it never opened
+      )
+    }
+    this.#connections.clear()
+  }
+
+  async #fetchTopic(name: string, create: boolean): Promise<TopicMetadata> {
+    const connection = await this.any()
+    const request = { topics: [{ name }], allowAutoTopicCreation: create }
+    const metadata = await connection.call(apis.Metadata, request)
+    this.#learn(metadata)
+    const answer = metadata.topics.find((each) => each.name === name)
+    // A topic that isn't there is told so at once; only one that was just created may take a moment to show.
+    const missing = answer?.errorCode === unknownTopicOrPartition && !create
+    if (missing) throw new ClusterUnreachableError(`There is no topic ${name}`)
+    expectNoError(`Topic ${name}`, answer?.errorCode ?? unknownTopicOrPartition)
+    return this.#topics.get(name)!
+  }
+
+  #learn(metadata: MetadataResponse): void {
+    this.#brokers.clear()
+    for (const { nodeId, host, port } of metadata.brokers) this.#brokers.set(nodeId, { host, port })
+    for (const { name, errorCode, isInternal, partitions } of metadata.topics) {
+      if (name === null || errorCode !== 0) continue
+      const known = partitions.map((each) => ({
+        partition: each.partitionIndex,
+        leaderId: each.leaderId,
+        replicas: each.replicaNodes,
+        isr: each.isrNodes,
+      }))
+      known.sort((left, right) => left.partition - right.partition)
+      this.#topics.set(name, { name, isInternal, partitions: known })
+    }
+  }
+
+  #addressOf(nodeId: number): Address {
+    const address = this.#brokers.get(nodeId)
+    if (address === undefined) throw new RequestRefusedError(`Broker ${nodeId}`, leaderNotAvailable)
+    return address
+  }
+
+  async #connection(address: Address): Promise<BrokerConnection> {
+    const key = `${address.host}:${address.port}`
+    const known = await this.#connections.get(key)?.catch(() => undefined)
+    if (known?.isOpen === true) return known
+    const connecting = BrokerConnection.connect({ ...address, platform: this.platform, timeoutMs: this.timeoutMs })
+    this.#connections.set(key, connecting)
+    return await connecting
+  }
+}
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+const unknownTopicOrPartition = 3
+const leaderNotAvailable = 5
+
+/** Throws `ClusterUnreachableError` for a text that names no address. */
+export function parseBootstrapServers(text: string): readonly Address[] {
+  return text.split(',').map((part) => {
+    const match = /^\s*(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:[\]/]+))(?::(\d{1,5}))?\s*$/.exec(part)
+    const host = match?.[1] ?? match?.[2]
+    const port = Number(match?.[3] ?? 9092)
+    if (host === undefined || port < 1 || port > 65_535) {
+      throw new ClusterUnreachableError(`--bootstrap-server ${part}: allowed is host:port, such as localhost:9092`)
+    }
+    return { host, port }
+  })
+}
+
+function isConnectionFault(error: unknown): boolean {
+  return error instanceof NetworkError || error instanceof KafkaClientError
+}

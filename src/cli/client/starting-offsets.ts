@@ -1,0 +1,58 @@
+import type { Cluster } from './cluster.ts'
+import { earliest, latest, listOffsets, type Place, placeName } from './offsets.ts'
+
+/** Where reading begins. */
+export type From =
+  | { readonly kind: 'latest' }
+  | { readonly kind: 'beginning' }
+  | { readonly kind: 'offset'; readonly offset: number }
+  /** The last `count` offsets of each partition. */
+  | { readonly kind: 'last'; readonly count: number }
+  /** The first record at or after it; milliseconds since 1970. */
+  | { readonly kind: 'time'; readonly timestamp: number }
+
+/** Undefined for a text that means none of these. */
+export function parseFrom(text: string): From | undefined {
+  if (text === 'latest' || text === 'end') return { kind: 'latest' }
+  if (text === 'beginning' || text === 'earliest') return { kind: 'beginning' }
+  if (/^\d{1,15}$/.test(text)) return { kind: 'offset', offset: Number(text) }
+  if (/^-\d{1,15}$/.test(text)) return { kind: 'last', count: Number(text.slice(1)) }
+  const timestamp = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(timestamp) || timestamp < 0 ? undefined : { kind: 'time', timestamp }
+}
+
+export interface Range extends Place {
+  readonly nextOffset: number
+  /** Exclusive: the partition's end when it was asked for. */
+  readonly endOffset: number
+}
+
+/** For each place the offset that `from` means now. */
+export async function startingOffsets(cluster: Cluster, places: readonly Place[], from: From): Promise<Range[]> {
+  const [firsts, ends] = await Promise.all([
+    listOffsets(cluster, places, earliest),
+    listOffsets(cluster, places, latest),
+  ])
+  const atTime = from.kind === 'time' ? await listOffsets(cluster, places, BigInt(from.timestamp)) : undefined
+  return places.map((place) => {
+    const firstOffset = firsts.get(placeName(place)) ?? 0
+    const endOffset = ends.get(placeName(place)) ?? 0
+    const found = atTime?.get(placeName(place)) ?? -1
+    return { ...place, nextOffset: startOf(from, firstOffset, endOffset, found), endOffset }
+  })
+}
+
+function startOf(from: From, firstOffset: number, endOffset: number, offsetAtTime: number): number {
+  switch (from.kind) {
+    case 'latest':
+      return endOffset
+    case 'beginning':
+      return firstOffset
+    case 'offset':
+      return from.offset
+    case 'last':
+      return Math.max(firstOffset, endOffset - from.count)
+    case 'time':
+      return offsetAtTime < 0 ? endOffset : offsetAtTime
+  }
+}

@@ -1,0 +1,114 @@
+import { apis } from '../../protocol/index.ts'
+import type { Cluster } from './cluster.ts'
+import { expectNoError, RequestRefusedError } from './errors.ts'
+import { earliest, latest, listOffsets, placeName } from './offsets.ts'
+
+export interface NewTopic {
+  readonly name: string
+  /** -1: as the broker is set. */
+  readonly partitions: number
+  /** -1: as the broker is set. */
+  readonly replicationFactor: number
+  /** Under Kafka's keys. */
+  readonly configs: Readonly<Record<string, string>>
+}
+
+/** What became of one topic. */
+export type TopicOutcome = { readonly name: string; readonly error: RequestRefusedError | undefined }
+
+export interface CreatedTopic {
+  readonly name: string
+  /** -1 when the broker doesn't tell. */
+  readonly partitions: number
+  readonly error: RequestRefusedError | undefined
+}
+
+/** One outcome for each topic; those that can be created are, whatever the others come to. */
+export async function createTopics(cluster: Cluster, topics: readonly NewTopic[]): Promise<readonly CreatedTopic[]> {
+  const connection = await cluster.any()
+  const request = {
+    topics: topics.map(({ name, partitions, replicationFactor, configs }) => ({
+      name,
+      numPartitions: partitions,
+      replicationFactor,
+      assignments: [],
+      configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
+    })),
+    timeoutMs: cluster.timeoutMs,
+  }
+  const answer = await connection.call(apis.CreateTopics, request, { timeoutMs: cluster.timeoutMs + 1000 })
+  return answer.topics.map(({ name, numPartitions, errorCode, errorMessage }) => ({
+    name,
+    partitions: numPartitions,
+    error: refusal(`Topic ${name}`, errorCode, errorMessage),
+  }))
+}
+
+export async function deleteTopics(cluster: Cluster, names: readonly string[]): Promise<readonly TopicOutcome[]> {
+  const connection = await cluster.any()
+  const request = { topicNames: names, timeoutMs: cluster.timeoutMs }
+  const answer = await connection.call(apis.DeleteTopics, request, { timeoutMs: cluster.timeoutMs + 1000 })
+  return answer.responses.map(({ name, errorCode, errorMessage }) => ({
+    name: name ?? '',
+    error: refusal(`Topic ${name}`, errorCode, errorMessage),
+  }))
+}
+
+export interface TopicDescription {
+  readonly name: string
+  readonly partitions: readonly {
+    readonly partition: number
+    readonly leader: number
+    readonly replicas: readonly number[]
+    readonly isr: readonly number[]
+    /** First offset that is there. */
+    readonly firstOffset: number
+    /** Exclusive. */
+    readonly endOffset: number
+  }[]
+  /** What the topic sets for itself. */
+  readonly configs: Readonly<Record<string, string | null>>
+}
+
+/** Throws `RequestRefusedError`, `ClusterUnreachableError`. */
+export async function describeTopic(cluster: Cluster, name: string): Promise<TopicDescription> {
+  const { partitions } = await cluster.topic(name)
+  const places = partitions.map(({ partition }) => ({ topic: name, partition }))
+  const [first, end, configs] = await Promise.all([
+    listOffsets(cluster, places, earliest),
+    listOffsets(cluster, places, latest),
+    topicConfigs(cluster, name),
+  ])
+  return {
+    name,
+    partitions: partitions.map(({ partition, leaderId, replicas, isr }) => ({
+      partition,
+      leader: leaderId,
+      replicas,
+      isr,
+      firstOffset: first.get(placeName({ topic: name, partition })) ?? 0,
+      endOffset: end.get(placeName({ topic: name, partition })) ?? 0,
+    })),
+    configs,
+  }
+}
+
+/** DescribeConfigs' numbers: a resource that is a topic, and a value that the topic itself has. */
+const topicResource = 2
+const topicSource = 1
+
+async function topicConfigs(cluster: Cluster, name: string): Promise<Readonly<Record<string, string | null>>> {
+  const connection = await cluster.any()
+  const resources = [{ resourceType: topicResource, resourceName: name, configurationKeys: null }]
+  const { results } = await connection.call(apis.DescribeConfigs, { resources })
+  const configs: Record<string, string | null> = {}
+  for (const { errorCode, errorMessage, configs: described } of results) {
+    expectNoError(`Configs of ${name}`, errorCode, errorMessage)
+    for (const { name: key, value, configSource } of described) if (configSource === topicSource) configs[key] = value
+  }
+  return configs
+}
+
+function refusal(what: string, errorCode: number, message: string | null): RequestRefusedError | undefined {
+  return errorCode === 0 ? undefined : new RequestRefusedError(what, errorCode, message)
+}

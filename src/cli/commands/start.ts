@@ -1,0 +1,156 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { messageOf } from '../../base/index.ts'
+import { ConfigError, type ConfigProblem, type ParsedConfig, parseConfig } from '../../config/index.ts'
+import {
+  type NodeOptions,
+  parseTopicList,
+  parseTopicsFile,
+  type RunningNode,
+  raftStorageOnDisk,
+  startNode,
+} from '../../node/index.ts'
+import { createRealPlatform, type Platform } from '../../platform/index.ts'
+import { createLogger, type Logger, type LogLevel } from '../../telemetry/index.ts'
+import { exitCodes, reportOf } from '../exit.ts'
+import { hasColors, note } from '../output.ts'
+
+export interface StartOptions {
+  readonly config?: string
+  readonly override?: readonly string[]
+  readonly topic?: readonly string[]
+  readonly topicsFile?: string
+  readonly logLevel: LogLevel | 'silent'
+  readonly logFormat?: 'human' | 'json'
+  readonly version: string
+}
+
+/**
+ * Runs a broker until a signal or a fault ends it. Resolves when it has stopped cleanly, with the exit code set. Throws
+ * `ConfigError` with everything that is wrong with settings and topics, or the fault that kept it from starting.
+ */
+export async function start(options: StartOptions): Promise<void> {
+  const { config, topics } = await readSettings(options)
+  // A reader of the log that goes away (`npm start | head`) is no reason to stop.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+  const platform = createRealPlatform()
+  const format = options.logFormat ?? (process.stdout.isTTY ? 'human' : 'json')
+  const logger = createLogger({
+    level: options.logLevel,
+    format,
+    destination: process.stdout,
+    name: 'rookery',
+    clock: platform.clock,
+    colors: hasColors(process.stdout),
+  })
+  logSettings(config, logger, format)
+  const node = await startUnlessSignalled({ config, platform, logger, topics, openRaftStorage: raftStorageOnDisk })
+  if (node === undefined) return
+  if (format === 'human') process.stdout.write(banner(config, node, options.version))
+  try {
+    await node.ended
+  } catch (error) {
+    // Its end is a fault: what is still in order is closed, then the process says so.
+    await node.stop().catch(() => undefined)
+    throw error
+  }
+}
+
+interface Settings {
+  readonly config: ParsedConfig
+  readonly topics: NonNullable<NodeOptions['topics']>
+}
+
+/** Everything that can be wrong is looked at before any of it is reported. */
+async function readSettings(options: StartOptions): Promise<Settings> {
+  const problems: ConfigProblem[] = []
+  const collect = async <T>(read: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await read()
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      problems.push(...error.problems)
+      return undefined
+    }
+  }
+  const { config: fileName, override: overrides, topicsFile, topic: topicTexts = [] } = options
+  const config = await collect(async () => {
+    const file = fileName === undefined ? undefined : await readText(fileName)
+    return parseConfig({ file, fileName, env: process.env, overrides })
+  })
+  const topics = [
+    ...((await collect(async () => topicsFile && parseTopicsFile(await readText(topicsFile), topicsFile))) || []),
+    ...((await collect(() => parseTopicList(process.env.ROOKERY_TOPICS ?? '', 'ROOKERY_TOPICS'))) ?? []),
+    ...((await collect(() => topicTexts.flatMap((text) => parseTopicList(text, '--topic')))) ?? []),
+  ]
+  if (config === undefined || problems.length > 0) throw new ConfigError(problems)
+  // The last that declares a topic wins, as with settings.
+  return { config, topics: [...new Map(topics.map((topic) => [topic.name, topic])).values()] }
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new ConfigError([{ key: undefined, message: `Cannot read ${path}: ${messageOf(error)}` }], { cause: error })
+  }
+}
+
+function logSettings(config: ParsedConfig, logger: Logger, format: 'human' | 'json'): void {
+  const { unused, controllerListeners } = config
+  if (unused.length > 0 && format === 'json') logger.warn({ keys: unused }, 'settings of kafka that have no effect')
+  if (controllerListeners.length > 0) {
+    const listeners = controllerListeners.map(({ name }) => name)
+    logger.info({ listeners }, 'controller listener not opened: a quorum of one has nobody to talk to')
+  }
+}
+
+/** What a person wants to know first. */
+export function banner(
+  config: ParsedConfig,
+  node: Pick<RunningNode, 'bootstrapServers' | 'clusterId'>,
+  version: string,
+): string {
+  const folders = config.logDirs.map((folder) => resolve(folder)).join(', ')
+  const lines = [
+    `Rookery ${version} serves Kafka clients on ${node.bootstrapServers}`,
+    `  Data     ${folders} (cluster ${node.clusterId})`,
+    ...(config.unused.length === 0
+      ? []
+      : [`  Ignored  ${config.unused.join(', ')}: Kafka has these settings, Rookery does not use them`]),
+    '  Stop     Ctrl-C',
+  ]
+  return `\n${lines.join('\n')}\n\n`
+}
+
+const signals = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
+
+/**
+ * Starts the node with the signals in place from the first moment: the first stops it, even while it starts (then the result is
+ * undefined), the second ends the process at once.
+ */
+async function startUnlessSignalled(
+  options: NodeOptions & { readonly platform: Platform },
+): Promise<RunningNode | undefined> {
+  let node: RunningNode | undefined
+  let isStopping = false
+  const stop = async (running: RunningNode) => {
+    try {
+      await running.stop()
+    } catch (error) {
+      note(`rookery: ${reportOf(error).text}`)
+      process.exitCode = exitCodes.fault
+    }
+  }
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (isStopping) process.exit(128 + signals[signal as keyof typeof signals])
+    isStopping = true
+    options.logger.info({ signal }, 'stopping')
+    if (node !== undefined) void stop(node)
+  }
+  for (const signal of Object.keys(signals)) process.on(signal, onSignal)
+  node = await startNode(options)
+  if (!isStopping) return node
+  await stop(node)
+  return undefined
+}

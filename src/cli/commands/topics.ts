@@ -1,0 +1,135 @@
+import {
+  createTopics,
+  deleteTopics,
+  describeTopic,
+  type TopicDescription,
+  type TopicOutcome,
+} from '../client/topics.ts'
+import { type ClusterCommandOptions, withCluster } from '../connect.ts'
+import { exitCodes, UsageError } from '../exit.ts'
+import { counted, note, show, table } from '../output.ts'
+import { printable } from '../table.ts'
+
+export type TopicsOptions = ClusterCommandOptions
+
+export interface ListOptions extends TopicsOptions {
+  readonly internal?: boolean
+}
+
+export async function list(options: ListOptions): Promise<void> {
+  await withCluster(options, async (cluster) => {
+    const topics = (await cluster.allTopics())
+      .filter((topic) => options.internal === true || !topic.isInternal)
+      .map(({ name, partitions, isInternal }) => ({
+        name,
+        partitions: partitions.length,
+        replicas: partitions[0]?.replicas.length ?? 0,
+        ...(options.internal === true ? { internal: isInternal } : {}),
+      }))
+    await show(options, topics, () => {
+      if (topics.length === 0) return 'No topics\n'
+      return table(
+        [
+          { title: 'TOPIC', value: (topic) => topic.name },
+          { title: 'PARTITIONS', value: (topic) => topic.partitions },
+          { title: 'REPLICAS', value: (topic) => topic.replicas },
+        ],
+        topics,
+      )
+    })
+  })
+}
+
+export interface CreateOptions extends TopicsOptions {
+  readonly partitions?: number
+  readonly replicationFactor?: number
+  /** `key=value` texts. */
+  readonly config?: readonly string[]
+  readonly ifNotExists?: boolean
+}
+
+const topicAlreadyExists = 36
+const unknownTopicOrPartition = 3
+
+export async function create(names: readonly string[], options: CreateOptions): Promise<void> {
+  const { partitions = -1, replicationFactor = -1 } = options
+  const configs = parseConfigs(options.config ?? [])
+  await withCluster(options, async (cluster) => {
+    const topics = names.map((name) => ({ name, partitions, replicationFactor, configs }))
+    const created = await createTopics(cluster, topics)
+    const tolerated = options.ifNotExists === true ? topicAlreadyExists : undefined
+    await showOutcomes(options, created, tolerated, ({ name, partitions: count }) => {
+      return `Topic ${printable(name)} created${count > 0 ? ` with ${counted(count, 'partition')}` : ''}`
+    })
+  })
+}
+
+export interface DeleteOptions extends TopicsOptions {
+  readonly ifExists?: boolean
+}
+
+export async function remove(names: readonly string[], options: DeleteOptions): Promise<void> {
+  await withCluster(options, async (cluster) => {
+    const deleted = await deleteTopics(cluster, names)
+    const tolerated = options.ifExists === true ? unknownTopicOrPartition : undefined
+    await showOutcomes(options, deleted, tolerated, ({ name }) => `Topic ${printable(name)} deleted`)
+  })
+}
+
+export async function describe(names: readonly string[], options: TopicsOptions): Promise<void> {
+  await withCluster(options, async (cluster) => {
+    const topics: TopicDescription[] = []
+    for (const name of names) topics.push(await describeTopic(cluster, name))
+    await show(options, topics, () => topics.map(describedText).join('\n'))
+  })
+}
+
+function describedText({ name, partitions, configs }: TopicDescription): string {
+  const records = partitions.reduce((sum, { firstOffset, endOffset }) => sum + endOffset - firstOffset, 0)
+  const settings = Object.entries(configs).map(([key, value]) => `  ${key}=${value ?? '(hidden)'}\n`)
+  const head = `${printable(name)}: ${counted(partitions.length, 'partition')}, offsets span ${counted(records, 'record')}\n`
+  const columns = [
+    { title: 'PARTITION', value: (each: (typeof partitions)[number]) => each.partition },
+    { title: 'LEADER', value: (each: (typeof partitions)[number]) => (each.leader < 0 ? null : each.leader) },
+    { title: 'REPLICAS', value: (each: (typeof partitions)[number]) => each.replicas.join(',') },
+    { title: 'ISR', value: (each: (typeof partitions)[number]) => each.isr.join(',') },
+    { title: 'FIRST OFFSET', value: (each: (typeof partitions)[number]) => each.firstOffset },
+    { title: 'END OFFSET', value: (each: (typeof partitions)[number]) => each.endOffset },
+  ]
+  return `${head}${settings.map(printableLine).join('')}${table(columns, partitions)}`
+}
+
+/** One line a topic on success; what failed goes to the standard error and makes the exit code. */
+async function showOutcomes<Outcome extends TopicOutcome>(
+  options: TopicsOptions,
+  outcomes: readonly Outcome[],
+  tolerated: number | undefined,
+  asText: (outcome: Outcome) => string,
+): Promise<void> {
+  const isTolerated = ({ error }: Outcome) => error !== undefined && error.errorCode === tolerated
+  const results = outcomes.map((outcome) => {
+    const { name, error } = outcome
+    return error === undefined || isTolerated(outcome) ? { name } : { name, error: error.message }
+  })
+  const done = outcomes.filter((outcome) => outcome.error === undefined)
+  await show(options, results, () => done.map((outcome) => `${asText(outcome)}\n`).join(''))
+  for (const outcome of outcomes) {
+    if (outcome.error === undefined || isTolerated(outcome)) continue
+    note(`rookery: ${outcome.error.message}`)
+    process.exitCode = exitCodes.fault
+  }
+}
+
+function parseConfigs(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const equals = text.indexOf('=')
+      if (equals < 1) throw new UsageError(`--config ${text}: allowed is key=value`)
+      return [text.slice(0, equals).trim(), text.slice(equals + 1)]
+    }),
+  )
+}
+
+function printableLine(line: string): string {
+  return `${printable(line.slice(0, -1))}\n`
+}

@@ -1,0 +1,27 @@
+import { createRealPlatform } from '../platform/index.ts'
+import { Cluster } from './client/cluster.ts'
+import type { OutputOptions } from './output.ts'
+
+/** The options of every command that asks a broker. */
+export interface ClusterCommandOptions extends OutputOptions {
+  readonly bootstrapServer: string
+  /** In seconds. */
+  readonly timeout: number
+}
+
+/** Runs `work` with a cluster that is closed afterwards. */
+export async function withCluster<T>(
+  options: ClusterCommandOptions,
+  work: (cluster: Cluster) => Promise<T>,
+): Promise<T> {
+  const { bootstrapServer, timeout } = options
+  // `rookery consume | head`: who reads has had enough.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  const platform = createRealPlatform()
+  const cluster = await Cluster.connect({ platform, bootstrapServers: bootstrapServer, timeoutMs: timeout * 1000 })
+  try {
+    return await work(cluster)
+  } finally {
+    cluster.close()
+  }
+}

@@ -1,0 +1,185 @@
+import { createRequire } from 'node:module'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { ConsumeOptions } from './commands/consume.ts'
+import type { GroupsOptions } from './commands/groups.ts'
+import type { ProduceOptions } from './commands/produce.ts'
+import type { StartOptions } from './commands/start.ts'
+import type { CreateOptions, DeleteOptions, ListOptions, TopicsOptions } from './commands/topics.ts'
+import { exitCodes, reportOf } from './exit.ts'
+
+/**
+ * cli: the `rookery` program. This file says which commands and options there are; each command is a file of `commands/`,
+ * loaded when it is called.
+ *
+ *     main.ts        entry: what must be set before anything is loaded
+ *     commands/      start, topics, produce, consume, groups
+ *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups
+ *     record-text.ts, lines.ts   records as text and JSON, both ways
+ *     table.ts, output.ts        results for people and for programs
+ *     exit.ts        exit codes, and a sentence for each fault
+ *
+ * Results go to the standard output, remarks to the standard error. Exit codes: 0, 1 something failed, 2 settings or
+ * arguments can't be used.
+ */
+export async function run(args: readonly string[]): Promise<void> {
+  try {
+    await createProgram().parseAsync([...args], { from: 'user' })
+  } catch (error) {
+    // Commander has printed its own: help and version are no errors for whoever called.
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
+      return
+    }
+    const { exitCode, text } = reportOf(error)
+    process.stderr.write(`rookery: ${text}\n`)
+    process.exitCode = exitCode
+  }
+}
+
+/** Parses and runs one command line; throws `CommanderError` instead of leaving the process. */
+export function createProgram(): Command {
+  const program = new Command('rookery')
+    .description('A Kafka-compatible event streaming broker, and commands for any Kafka cluster')
+    .version(version(), '-V, --version')
+    .exitOverride()
+    .showHelpAfterError('(--help shows what is allowed)')
+  addStart(program)
+  addTopics(program)
+  addProduce(program)
+  addConsume(program)
+  addGroups(program)
+  return program
+}
+
+function addStart(program: Command): void {
+  program
+    .command('start')
+    .description('run a broker in this terminal, until Ctrl-C')
+    .option('-c, --config <file>', 'a server.properties file with keys of Kafka')
+    .option(
+      '-o, --override <key=value>',
+      'a setting, stronger than the file and ROOKERY_ variables; repeatable',
+      collect,
+    )
+    .option(
+      '-t, --topic <spec>',
+      'a topic to create: name, name:partitions or name:partitions:key=value; repeatable',
+      collect,
+    )
+    .option('--topics-file <file>', 'topics to create: a JSON list of names, or of {name, partitions, configs}')
+    .addOption(
+      choice('--log-level <level>', 'the least that is logged', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+    )
+    .addOption(
+      choice('--log-format <format>', 'for people or for programs; by default what the output is', ['human', 'json']),
+    )
+    .action(async (options: StartOptions) => {
+      const { start } = await import('./commands/start.ts')
+      await start({ ...options, version: version() })
+    })
+}
+
+function addTopics(program: Command): void {
+  const topics = program.command('topics').description('list, create, describe and delete topics')
+  connected(topics.command('list', { isDefault: true }).description('the topics of the cluster'))
+    .option('--internal', "those of Kafka's own too")
+    .action(async (options: ListOptions) => (await import('./commands/topics.ts')).list(options))
+  connected(topics.command('create').description('create topics').argument('<names...>'))
+    .option('-p, --partitions <count>', "the broker's num.partitions by default", wholeNumber(1))
+    .option('-r, --replication-factor <count>', "the broker's default.replication.factor by default", wholeNumber(1))
+    .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
+    .option('--if-not-exists', 'a topic that is there already is no error')
+    .action(async (names: string[], options: CreateOptions) =>
+      (await import('./commands/topics.ts')).create(names, options),
+    )
+  connected(topics.command('describe').description('partitions, offsets and settings').argument('<names...>')).action(
+    async (names: string[], options: TopicsOptions) => (await import('./commands/topics.ts')).describe(names, options),
+  )
+  connected(topics.command('delete').description('delete topics with all their records').argument('<names...>'))
+    .option('--if-exists', 'a topic that is not there is no error')
+    .action(async (names: string[], options: DeleteOptions) =>
+      (await import('./commands/topics.ts')).remove(names, options),
+    )
+}
+
+function addProduce(program: Command): void {
+  const command = program
+    .command('produce')
+    .description('write lines of the standard input, or of a file, as records')
+    .argument('<topic>')
+    .option('-f, --file <file>', 'read lines from a file')
+    .option('-k, --key-separator <text>', 'a line is a key, this, and a value')
+    .option('-H, --header <name=value>', 'a header for every record; repeatable', collect)
+    .option('-p, --partition <number>', "write to this partition, whatever a record's key", wholeNumber(0))
+    .addOption(choice('-z, --compression <codec>', 'pack batches', ['none', 'gzip', 'snappy', 'lz4', 'zstd'], 'none'))
+    .addOption(
+      choice('--acks <acks>', 'wait for all in-sync replicas, the leader, or nobody', ['all', '1', '0'], 'all'),
+    )
+  connected(command, 'lines are JSON objects as `consume --json` prints them; the result is JSON too').action(
+    async (topic: string, options: ProduceOptions) => (await import('./commands/produce.ts')).produce(topic, options),
+  )
+}
+
+function addConsume(program: Command): void {
+  const command = program
+    .command('consume')
+    .description('print records as they come, until Ctrl-C')
+    .argument('<topic>')
+    .option(
+      '--from <place>',
+      'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), or -N for the last N of each partition',
+      'latest',
+    )
+    .option('-p, --partition <number>', 'only this partition; repeatable', collectNumbers)
+    .option('-n, --max <count>', 'stop after this many records', wholeNumber(1))
+    .option('-e, --exit', 'stop at the end that the partitions have at the start')
+    .option('-g, --group <id>', 'share the partitions with the members of this group, and commit what was printed')
+    .option('-k, --key-separator <text>', "print each record's key and this before its value")
+    .option('-d, --details', 'print partition, offset, time and headers before each record')
+  connected(command, 'each record as one JSON object a line').action(async (topic: string, options: ConsumeOptions) =>
+    (await import('./commands/consume.ts')).consume(topic, options),
+  )
+}
+
+function addGroups(program: Command): void {
+  const groups = program.command('groups').description('list and describe consumer groups')
+  connected(groups.command('list', { isDefault: true }).description('the groups of the cluster')).action(
+    async (options: GroupsOptions) => (await import('./commands/groups.ts')).list(options),
+  )
+  connected(groups.command('describe').description('members, offsets and lag').argument('<ids...>')).action(
+    async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).describe(ids, options),
+  )
+}
+
+/** What every command that asks a broker has. */
+function connected(command: Command, json = 'JSON instead of a table'): Command {
+  return command
+    .option('-b, --bootstrap-server <servers>', 'host:port of a broker, or several with commas', 'localhost:9092')
+    .option('--timeout <seconds>', 'how long an answer may take', wholeNumber(1), 30)
+    .option('--json', json)
+}
+
+function choice(flags: string, description: string, choices: readonly string[], initial?: string): Option {
+  const option = new Option(flags, description).choices(choices)
+  return initial === undefined ? option : option.default(initial)
+}
+
+function collect(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value]
+}
+
+function collectNumbers(value: string, previous: readonly number[] = []): readonly number[] {
+  return [...previous, wholeNumber(0)(value)]
+}
+
+function wholeNumber(min: number): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,10}$/.test(text) && Number(text) >= min) return Number(text)
+    throw new InvalidArgumentError(`Allowed is a whole number from ${min}.`)
+  }
+}
+
+function version(): string {
+  // From source and from the built package alike, package.json lies two folders up.
+  return (createRequire(import.meta.url)('../../package.json') as { version: string }).version
+}
