@@ -18,6 +18,7 @@ export function apiVersions(served: () => readonly ServedApi[]): ServedApi {
   return defineApi({
     api: apis.ApiVersions,
     versions: { min: 0, max: 4 },
+    brief: true,
     handle(request, context) {
       const { clientSoftwareName: name, clientSoftwareVersion: version } = request
       if (context.apiVersion >= 3 && !(softwareText.test(name) && softwareText.test(version))) {

@@ -26,6 +26,8 @@ export interface ApiDefinition<Request extends ApiMessage, Response extends ApiM
   readonly versions: { readonly min: number; readonly max: number; readonly advertisedMin?: number }
   /** True: may begin while others of its kind on the same connection are unanswered. */
   readonly overlaps?: boolean
+  /** True: answers are small whatever is asked; they are given when there is no memory for others. */
+  readonly brief?: boolean
   /** May throw: then `fault` answers and the cause is logged. The request's byte strings are views, valid until the answer. */
   handle(
     request: MessageType<Request>,

@@ -15,6 +15,7 @@ import {
 import type { Reply, RequestContext, ServedApi } from './api.ts'
 import { apiVersionsFallback } from './api-versions.ts'
 import { errorCodeOfFault } from './errors.ts'
+import { ApiProbe } from './probe.ts'
 import type { ApiServices } from './services.ts'
 
 /**
@@ -24,14 +25,20 @@ import type { ApiServices } from './services.ts'
 export class Dispatcher implements RequestHandler {
   readonly #services: ApiServices
   readonly #served: ReadonlyMap<number, ServedApi>
+  readonly #probes: ReadonlyMap<number, ApiProbe>
 
   constructor(services: ApiServices, served: readonly ServedApi[]) {
     this.#services = services
     this.#served = new Map(served.map((each) => [each.api.key, each]))
+    this.#probes = new Map(served.map(({ api }) => [api.key, new ApiProbe(services.metrics, api.name)]))
   }
 
   mayOverlap(apiKey: number): boolean {
     return this.#served.get(apiKey)?.overlaps === true
+  }
+
+  isBrief(apiKey: number): boolean {
+    return this.#served.get(apiKey)?.brief === true
   }
 
   handle(frame: Buffer, connection: ConnectionFacts): Answer | Promise<Answer> {
@@ -65,29 +72,27 @@ export class Dispatcher implements RequestHandler {
     connection: ConnectionFacts,
   ): Answer | Promise<Answer> {
     const { apiVersion, clientId } = header
+    const { clock } = this.#services.platform
+    const probe = this.#probes.get(header.apiKey)!
+    const beganMs = clock.monotonic()
     const context: RequestContext = { apiVersion, clientId, connection, services: this.#services }
-    try {
-      const reply = served.handle(request as never, context)
-      if (!(reply instanceof Promise)) return encode(served, header, reply)
-      return reply.then(
-        (given) => encode(served, header, given),
-        (fault) => this.#faultAnswer(served, header, request, connection, fault),
-      )
-    } catch (fault) {
-      return this.#faultAnswer(served, header, request, connection, fault)
+    const done = (reply: Reply<MessageInput<ApiMessage>>): Answer => {
+      probe.requests.value++
+      probe.timeUs.record((clock.monotonic() - beganMs) * 1000)
+      return encode(served, header, reply)
     }
-  }
-
-  #faultAnswer(
-    served: ServedApi,
-    header: RequestHeader,
-    request: object,
-    connection: ConnectionFacts,
-    fault: unknown,
-  ): Answer {
-    const fields = { peer: connection.peer, ...detailsOf(header), error: fault }
-    this.#services.log.error(fields, 'request failed')
-    return encode(served, header, { body: served.fault(request as never, errorCodeOfFault(fault), header.apiVersion) })
+    const failed = (fault: unknown): Answer => {
+      probe.faults.value++
+      this.#services.log.error({ peer: connection.peer, ...detailsOf(header), error: fault }, 'request failed')
+      return done({ body: served.fault(request as never, errorCodeOfFault(fault), apiVersion) })
+    }
+    let reply: ReturnType<ServedApi['handle']>
+    try {
+      reply = served.handle(request as never, context)
+    } catch (fault) {
+      return failed(fault)
+    }
+    return reply instanceof Promise ? reply.then(done, failed) : done(reply)
   }
 }
 

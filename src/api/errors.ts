@@ -1,5 +1,4 @@
-import type { RookeryError } from '../base/index.ts'
-import type { CreateTopicRefusal, DeleteTopicResult } from '../coordination/index.ts'
+import { CoordinationError, type CreateTopicRefusal, type DeleteTopicResult } from '../coordination/index.ts'
 import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
 import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'
@@ -75,11 +74,7 @@ export function errorCodeOf(refusal: Refusal): ErrorCode {
 /** What to tell a client about something that was thrown. */
 export function errorCodeOfFault(fault: unknown): ErrorCode {
   // No controller answered in time: the same request may succeed later, and may also have been carried out.
-  return isCoordinationFault(fault) ? ErrorCode.REQUEST_TIMED_OUT : ErrorCode.UNKNOWN_SERVER_ERROR
-}
-
-function isCoordinationFault(fault: unknown): boolean {
-  return fault instanceof Error && (fault as Partial<RookeryError>).code === 'COORDINATION_FAILED'
+  return fault instanceof CoordinationError ? ErrorCode.REQUEST_TIMED_OUT : ErrorCode.UNKNOWN_SERVER_ERROR
 }
 
 /** A sentence for an answer that has room for one. */

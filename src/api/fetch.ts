@@ -51,7 +51,8 @@ async function answer(request: FetchRequest, context: RequestContext): Promise<R
   const maxBytes = Math.min(
     request.maxBytes,
     services.config.values.fetchMaxBytes,
-    Math.max(1, connection.responseBytesLeft),
+    // Only a part of what is left: so a few clients that read slowly don't take it all from the others.
+    Math.max(1, Math.floor(connection.responseBytesLeft / 4)),
   )
   const isReadCommitted = request.isolationLevel === 1
   const answered = await services.replicas.fetch({

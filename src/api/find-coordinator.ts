@@ -30,6 +30,7 @@ import { offsetsTopic } from './topic-names.ts'
 export const findCoordinator = defineApi({
   api: apis.FindCoordinator,
   versions: { min: 0, max: 6 },
+  brief: true,
   async handle(request, context) {
     const keys = keysOf(request, context.apiVersion)
     const found = await Promise.all(keys.map((key) => find(key, request.keyType, context)))

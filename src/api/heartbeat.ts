@@ -6,6 +6,7 @@ import { errorCodeOf } from './errors.ts'
 export const heartbeat = defineApi({
   api: apis.Heartbeat,
   versions: { min: 0, max: 4 },
+  brief: true,
   async handle(request, { services }) {
     const beat = await services.groups.heartbeat(request)
     return { body: { errorCode: beat.ok ? 0 : errorCodeOf(beat.reason) } }

@@ -15,6 +15,7 @@ import { defineApi } from './api.ts'
 export const initProducerId = defineApi({
   api: apis.InitProducerId,
   versions: { min: 0, max: 5 },
+  brief: true,
   async handle(request, { services }) {
     if (request.transactionalId === '') return { body: refused(ErrorCode.INVALID_REQUEST) }
     if (request.transactionalId !== null) return { body: refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) }

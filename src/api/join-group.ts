@@ -16,6 +16,7 @@ import { errorCodeOf } from './errors.ts'
 export const joinGroup = defineApi({
   api: apis.JoinGroup,
   versions: { min: 0, max: 9 },
+  brief: true,
   async handle(request, { apiVersion, clientId, connection, services }) {
     const { groupId, memberId, groupInstanceId, sessionTimeoutMs, rebalanceTimeoutMs, protocolType, protocols } =
       request

@@ -11,6 +11,7 @@ import { errorCodeOf } from './errors.ts'
 export const leaveGroup = defineApi({
   api: apis.LeaveGroup,
   versions: { min: 0, max: 5 },
+  brief: true,
   async handle(request, { apiVersion, services }) {
     const left = await services.groups.leaveGroup({ groupId: request.groupId, members: membersOf(request, apiVersion) })
     if (!left.ok) return { body: { errorCode: errorCodeOf(left.reason) } }

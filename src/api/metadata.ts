@@ -3,6 +3,7 @@ import { noLeader, type PartitionImage, type TopicImage } from '../metadata/inde
 import { apis, ErrorCode, type MessageInput, type MetadataRequest, type MetadataResponse } from '../protocol/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { clusterOperations, operationsNotAsked, topicOperations } from './authorized-operations.ts'
+import { distinct } from './distinct.ts'
 import { controllerIdOf, liveEndpoints } from './endpoints.ts'
 import { errorCodeOf } from './errors.ts'
 import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
@@ -31,7 +32,8 @@ export const metadata = defineApi({
     if (topics === null || (topics.length === 0 && context.apiVersion === 0)) {
       return { body: answer(request, context, [...image.topics.all()].map(found)) }
     }
-    const answers = topics.map((topic) => lookUp(topic, request, context))
+    const asked = distinct(topics, ({ name, topicId }) => `${topicId}/${name}`)
+    const answers = asked.map((topic) => lookUp(topic, request, context))
     return answers.some((each) => each instanceof Promise)
       ? later(request, context, answers)
       : { body: answer(request, context, answers as TopicAnswer[]) }

@@ -21,6 +21,7 @@ import { errorCodeOf } from './errors.ts'
 export const offsetCommit = defineApi({
   api: apis.OffsetCommit,
   versions: { min: 2, max: 10 },
+  brief: true,
   async handle(request, context) {
     const { apiVersion, services } = context
     const topics = request.topics.map((asked) => ({ asked, topic: topicOf(asked, context) }))

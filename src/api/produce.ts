@@ -20,6 +20,7 @@ import { isInternalTopic } from './topic-names.ts'
 export const produce = defineApi({
   api: apis.Produce,
   versions: { min: 3, max: 11, advertisedMin: 0 },
+  brief: true,
   overlaps: true, // appends keep their order, and one sync covers all that wait
   handle(request, context) {
     const { acks } = request

@@ -4,7 +4,7 @@ import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
 import type { Platform } from '../platform/index.ts'
 import type { ReplicaService } from '../replication/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
 import { ProducerIds } from './producer-ids.ts'
 import { TopicCreator } from './topic-creator.ts'
 
@@ -31,6 +31,7 @@ export interface ApiServicesOptions {
   readonly groups: GroupService
   readonly platform: Pick<Platform, 'clock' | 'timers'>
   readonly log: Logger
+  readonly metrics: Metrics
 }
 
 /** What the APIs call. */

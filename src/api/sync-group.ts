@@ -12,6 +12,7 @@ import { errorCodeOf } from './errors.ts'
 export const syncGroup = defineApi({
   api: apis.SyncGroup,
   versions: { min: 0, max: 5 },
+  brief: true,
   async handle(request, { services }) {
     const synced = await services.groups.syncGroup(request)
     if (!synced.ok) return { body: refused(errorCodeOf(synced.reason)) }

@@ -8,7 +8,7 @@ interface Session {
 
 /**
  * Which runs of brokers were heard from within the session timeout. Soft state of the active controller, not in any record:
- * a new controller begins with none, and gives each broker a whole session from when it calls `expect`.
+ * a new controller begins with none, and gives each broker a whole session from when it first asks for it.
  * Times are of the monotonic clock, in ms, and passed in.
  */
 export class BrokerSessions {

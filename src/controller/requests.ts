@@ -40,12 +40,7 @@ export type DeleteTopicResult =
   | { readonly ok: true; readonly name: string; readonly topicId: Uuid }
   | {
       readonly ok: false
-      readonly reason:
-        | 'unknown-topic'
-        | 'unknown-topic-id'
-        | 'topic-deletion-disabled'
-        | 'invalid-topic'
-        | 'invalid-request'
+      readonly reason: 'unknown-topic' | 'unknown-topic-id' | 'topic-deletion-disabled' | 'invalid-request'
       readonly message: string
     }
 

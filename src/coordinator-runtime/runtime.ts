@@ -132,7 +132,6 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const record of records) shard.machine.replay(record)
     this.#changeTimers(shard, outcome.timers)
     const keys = new Set(records.map((record) => shard.machine.keyOf(record)))
-    if (key !== null) keys.add(key)
     const write: PendingWrite = { keys, answers: [...(outcome.answers ?? [])], deadline: undefined }
     write.deadline = this.#writeDeadline(shard, write)
     shard.addPending(write)
@@ -212,7 +211,10 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
           return
         }
         shard.phase = 'active'
-        logger.info({ ...loaded, loadMs: Math.round(clock.monotonic() - startedMs) }, 'coordinator loaded')
+        const fields = { ...loaded, loadMs: Math.round(clock.monotonic() - startedMs) }
+        // A node has many of these partitions, and most of them are empty.
+        if (loaded.records > 0) logger.info(fields, 'coordinator loaded')
+        else logger.debug(fields, 'coordinator loaded')
         this.#execute(shard, null, shard.machine.onLoaded(this.#now()))
       },
       (error: unknown) => {

@@ -275,9 +275,13 @@ export class ClassicGroup {
     const memberIds = new Set(members.map(({ memberId }) => memberId))
     for (const member of this.members.values()) if (!memberIds.has(member.memberId)) this.remove(member)
     for (const record of members) {
-      const known = this.members.get(record.memberId)
-      const member = known ?? Member.fromRecord(record, protocol)
-      if (known === undefined) this.add(member, protocolType)
+      const stored = Member.fromRecord(record, protocol)
+      const member = this.members.get(record.memberId) ?? stored
+      if (member === stored) this.add(member, protocolType)
+      member.sessionTimeoutMs = stored.sessionTimeoutMs
+      member.rebalanceTimeoutMs = stored.rebalanceTimeoutMs
+      // A member that is here knows more protocols than the record does; one of an older record knows another.
+      if (!member.says(stored.protocols[0]!)) this.setProtocols(member, stored.protocols)
       member.assignment = record.assignment
     }
     this.#protocolType = protocolType === '' ? null : protocolType

@@ -153,7 +153,6 @@ export class ClassicGroups {
       protocols: ownProtocols(request),
     })
     member.isNew = true
-    if (group.pendingMembers.has(memberId)) effects.cancelTimer(sessionKey(group.groupId, memberId))
     if (group.isFirstRebalance) group.hasNewcomer = true
     group.add(member, request.protocolType)
     this.#touch(group, member, effects, newMemberJoinTimeoutMs)

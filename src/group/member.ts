@@ -60,6 +60,10 @@ export class Member {
     })
   }
 
+  says({ name, metadata }: GroupProtocol): boolean {
+    return this.protocols.some((own) => own.name === name && own.metadata.equals(metadata))
+  }
+
   /** Whether a join says nothing new. */
   matches(protocols: readonly GroupProtocol[]): boolean {
     if (protocols.length !== this.protocols.length) return false

@@ -65,6 +65,7 @@ export class LogDirectory implements LogHost {
   readonly #logger: Logger
   readonly #events: LogDirectoryEvents
   readonly #lock: DirectoryLock
+  readonly #defaultConfig: TopicConfig
   /** By partition name. Offline ones stay until the directory is reopened. */
   readonly logs = new Map<string, LocalLog>()
   /** Partitions whose folder is damaged, with why. */
@@ -76,6 +77,7 @@ export class LogDirectory implements LogHost {
   readonly #highWatermarks: Coalesced
   readonly #removals = new Set<Timer>()
   #error: StorageError | undefined
+  #creating = 0
   #savedRecoverySum = 0
   #savedWatermarkSum = 0
 
@@ -85,7 +87,10 @@ export class LogDirectory implements LogHost {
     readonly path: string
     readonly directoryId: Uuid
     readonly lock: DirectoryLock
+    /** For partitions that are found. */
+    readonly defaultConfig: TopicConfig
   }) {
+    this.#defaultConfig = options.defaultConfig
     this.#environment = options.environment
     this.#events = options.events
     this.path = options.path
@@ -109,6 +114,11 @@ export class LogDirectory implements LogHost {
     return this.#error === undefined
   }
 
+  /** Those that are being made included. */
+  get partitionCount(): number {
+    return this.logs.size + this.faults.size + this.#creating
+  }
+
   get sizeBytes(): number {
     let total = 0
     for (const log of this.logs.values()) total += log.sizeBytes
@@ -116,7 +126,7 @@ export class LogDirectory implements LogHost {
   }
 
   /** Loads every partition in the folder. A damaged one is left out and told; an unreadable disk throws. */
-  async load(defaultConfig: TopicConfig): Promise<void> {
+  async load(): Promise<void> {
     const { files } = this.#environment.platform
     const marker = join(this.path, cleanShutdownFile)
     const isClean = (await files.stat(marker)) !== undefined
@@ -130,7 +140,7 @@ export class LogDirectory implements LogHost {
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
       endOffset: Number.POSITIVE_INFINITY,
-      config: defaultConfig,
+      config: this.#defaultConfig,
     }))
     if (isClean) {
       await files.remove(marker)
@@ -202,12 +212,15 @@ export class LogDirectory implements LogHost {
   /** A new partition: an empty folder, until its first append. */
   async create(topic: string, topicId: Uuid, partition: number, config: TopicConfig): Promise<LocalLog> {
     const name = partitionName(topic, partition)
+    this.#creating++
     try {
       await this.#environment.platform.files.makeDirectory(join(this.path, name))
     } catch (error) {
       const failure = storageErrorOf(error, this.path)
       this.fail(failure)
       throw failure
+    } finally {
+      this.#creating--
     }
     return this.#add(name, topicId, emptyLog(), config)
   }
@@ -362,7 +375,7 @@ export class LogDirectory implements LogHost {
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
           endOffset: log?.syncFailed === true ? log.flushedOffset : Number.POSITIVE_INFINITY,
-          config: log?.config ?? this.#anyConfig(before),
+          config: log?.config ?? this.#defaultConfig,
         }
       })
     } catch (error) {
@@ -378,11 +391,6 @@ export class LogDirectory implements LogHost {
     }
     this.#error = undefined
     this.#logger.info({ partitions: this.logs.size }, 'log directory is online again')
-  }
-
-  #anyConfig(logs: ReadonlyMap<string, LocalLog>): TopicConfig {
-    for (const log of logs.values()) return log.config
-    throw new StorageError(`Folder ${this.path} has a partition that was not there before`, this.path)
   }
 
   /** Clean shutdown: the next start trusts what it finds. Gives the lock back in any case. */

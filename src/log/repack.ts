@@ -6,15 +6,14 @@ interface RepackInput {
   readonly recordBytes: Uint8Array
 }
 
-/** Packs the records of a batch, off the event loop. */
-const repackTask: OffloadTask<RepackInput, Uint8Array> = {
+/** Packs the records of a batch in a worker, which finds the task by its name. @public */
+export const repackTask: OffloadTask<RepackInput, Uint8Array> = {
   module: import.meta.url,
-  name: 'runRepack',
+  name: 'repackTask',
   run: runRepack,
 }
 
-/** For the worker, which finds it by its name. */
-export function runRepack(input: RepackInput): Uint8Array {
+function runRepack(input: RepackInput): Uint8Array {
   const { buffer, byteOffset, length } = input.recordBytes
   return compress(input.codec, Buffer.from(buffer, byteOffset, length))
 }

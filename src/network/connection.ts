@@ -4,6 +4,7 @@ import { foreignProtocol, httpRefusal } from './foreign-protocol.ts'
 import type { FramePool } from './frame-pool.ts'
 import { FrameReader } from './frame-reader.ts'
 import type { MemoryBudget } from './memory-budget.ts'
+import type { NetworkProbe } from './probe.ts'
 import type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from './request-handler.ts'
 
 /** What a connection needs of the server that it belongs to. */
@@ -14,10 +15,9 @@ export interface ConnectionHost {
   readonly framePool: FramePool
   readonly requestBudget: MemoryBudget
   readonly responseBudget: MemoryBudget
+  readonly probe: NetworkProbe
   /** False while the broker has no memory for what this connection would send. */
   mayRead(connection: Connection): boolean
-  /** False while the broker has no memory for more responses. */
-  mayBegin(): boolean
   /** A frame that was being received is whole. */
   onFrameWhole(connection: Connection): void
   monotonic(): number
@@ -168,6 +168,7 @@ export class Connection implements ConnectionFacts {
     if (this.#state !== 'open') return
     this.#lastActiveMs = this.#host.monotonic()
     this.#requestBytes += chunk.length
+    this.#host.probe.bytesIn.value += chunk.length
     this.#host.requestBudget.add(chunk.length)
     this.#reader.push(chunk)
     this.advance()
@@ -213,16 +214,15 @@ export class Connection implements ConnectionFacts {
   }
 
   #mayBegin(frame: Buffer): boolean {
-    if (this.#isSocketFull || this.#inFlight.length >= this.#host.maxInFlight || !this.#host.mayBegin()) return false
-    return this.#unanswered === 0 || (this.#unansweredExclusive === 0 && this.#mayOverlap(frame))
-  }
-
-  #mayOverlap(frame: Buffer): boolean {
-    return frame.length >= 2 && this.#host.handler.mayOverlap((frame[0]! << 8) | frame[1]!)
+    const { maxInFlight, responseBudget, handler } = this.#host
+    if (this.#state !== 'open' || this.#isSocketFull || this.#inFlight.length >= maxInFlight) return false
+    // Few slow readers of much must not hold up everyone's acknowledgements and heartbeats.
+    if (responseBudget.isAbove && !handler.isBrief(apiKeyOf(frame))) return false
+    return this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKeyOf(frame)))
   }
 
   #begin(frame: Buffer): void {
-    const entry: Entry = { overlaps: this.#mayOverlap(frame), frame, answer: undefined }
+    const entry: Entry = { overlaps: this.#host.handler.mayOverlap(apiKeyOf(frame)), frame, answer: undefined }
     this.#inFlight.push(entry)
     this.#unanswered++
     if (!entry.overlaps) this.#unansweredExclusive++
@@ -298,6 +298,7 @@ export class Connection implements ConnectionFacts {
     const hasRoom = this.#socket.write(chunks, () => {
       for (const release of releases) release()
       this.#responseBytes -= bytes
+      this.#host.probe.bytesOut.value += bytes
       this.#lastActiveMs = this.#host.monotonic()
       this.#lastWrittenMs = this.#lastActiveMs
       this.#host.responseBudget.remove(bytes)
@@ -345,6 +346,11 @@ export class Connection implements ConnectionFacts {
     this.#abort.abort()
     this.#host.closed(this, error)
   }
+}
+
+/** What a request begins with; -1 when it is too short to have one. */
+function apiKeyOf(frame: Buffer): number {
+  return frame.length < 2 ? -1 : ((frame[0]! << 24) | (frame[1]! << 16)) >> 16
 }
 
 /** Bytes that an answer puts on the wire. */

@@ -8,6 +8,7 @@
  *   frame-pool.ts        memory that frames are collected in
  *   foreign-protocol.ts  names TLS and HTTP that were sent to a Kafka port
  *   memory-budget.ts     bytes held over all connections
+ *   probe.ts             metrics
  *   kafka-client.ts      `KafkaClient`: an outbound connection
  *
  * A frame is an int32 length and that many bytes. Everything runs on the event loop.
@@ -22,7 +23,7 @@
  * - A request that is whole can always finish: the limits stop reading and beginning, never answering.
  * - Nothing that a peer sends reaches further than its own connection.
  */
-export { FrameError, KafkaClientError } from './errors.ts'
+export { KafkaClientError } from './errors.ts'
 export { KafkaClient, type KafkaClientOptions } from './kafka-client.ts'
 export { KafkaServer, type KafkaServerOptions, type ServerStatistics } from './kafka-server.ts'
 export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from './request-handler.ts'

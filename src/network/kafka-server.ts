@@ -1,9 +1,10 @@
 import { messageOf } from '../base/index.ts'
 import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
 import { Connection, type ConnectionHost } from './connection.ts'
 import { FramePool } from './frame-pool.ts'
 import { MemoryBudget } from './memory-budget.ts'
+import { NetworkProbe } from './probe.ts'
 import type { CloseAnswer, RequestHandler } from './request-handler.ts'
 
 /** Requests of one connection that may be under way at a time; further ones wait, and with them the reading. */
@@ -15,6 +16,7 @@ export interface KafkaServerOptions {
   readonly platform: Pick<Platform, 'network' | 'clock' | 'timers'>
   readonly handler: RequestHandler
   readonly log: Logger
+  readonly metrics: Metrics
   /** `socket.request.max.bytes`. */
   readonly maxRequestBytes: number
   /**
@@ -38,8 +40,8 @@ export interface ServerStatistics {
  * Accepts Kafka connections on any number of listeners and has their requests answered.
  *
  * Memory: two budgets for the whole broker, request bytes (whatever arrived and was not answered) and response bytes
- * (answers not yet written). Above the first nothing is read, above the second no request begins; what has begun always
- * finishes, so both come down by themselves, but for two cases. Unfinished frames can use up the first budget among them:
+ * (answers not yet written). Above the first nothing is read, above the second no request begins but those whose answers are
+ * small. What has begun always finishes, so both come down by themselves, but for two cases. Unfinished frames can use up the first budget among them:
  * then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
  * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
  */
@@ -50,6 +52,7 @@ export class KafkaServer {
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
   readonly #host: ConnectionHost
+  readonly #probe: NetworkProbe
   /** May read although the request budget is used up, since `#borrowedAtMs`. */
   #borrower: Connection | undefined
   #borrowedAtMs = 0
@@ -62,8 +65,13 @@ export class KafkaServer {
   constructor(options: KafkaServerOptions) {
     this.#options = options
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
-    this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onCrossed())
-    this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onCrossed())
+    this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
+    this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
+    this.#probe = new NetworkProbe(options.metrics, {
+      connections: () => this.#connections.size,
+      requestBudget: this.#requestBudget,
+      responseBudget: this.#responseBudget,
+    })
     this.#host = {
       handler: options.handler,
       maxRequestBytes: options.maxRequestBytes,
@@ -71,8 +79,8 @@ export class KafkaServer {
       framePool: new FramePool(),
       requestBudget: this.#requestBudget,
       responseBudget: this.#responseBudget,
+      probe: this.#probe,
       mayRead: (connection) => !this.#requestBudget.isAbove || connection === this.#borrower,
-      mayBegin: () => !this.#responseBudget.isAbove,
       onFrameWhole: (connection) => {
         if (connection === this.#borrower) this.#lendTo(undefined)
       },
@@ -101,7 +109,7 @@ export class KafkaServer {
   /** Stops accepting and reading, lets requests that began be answered for at most `graceMs`, then closes what is left. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true
-    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    const stopped = Promise.all(this.#listeners.map((listener) => listener.close()))
     for (const connection of [...this.#connections]) connection.drain()
     if (this.#connections.size > 0) {
       const emptied = new Promise<void>((resolve) => {
@@ -113,6 +121,7 @@ export class KafkaServer {
       await emptied
       deadline.cancel()
     }
+    await stopped
     this.#idleTimer?.cancel()
     this.#stallTimer?.cancel()
   }
@@ -128,6 +137,7 @@ export class KafkaServer {
     }
     const connection = new Connection(this.#host, socket, listenerName)
     this.#connections.add(connection)
+    this.#probe.accepted.value++
     this.#options.log.debug({ peer: connection.peer, listener: listenerName }, 'connection accepted')
     connection.start()
     connection.updateReading()
@@ -135,6 +145,7 @@ export class KafkaServer {
   }
 
   #refused(connection: Connection, answer: CloseAnswer): void {
+    this.#probe.refused.value++
     const { peer, listenerName: listener } = connection
     const fields = { peer, listener, ...answer.details, reason: answer.close }
     if (answer.fault === undefined) this.#options.log.warn(fields, 'connection closed: request refused')
@@ -150,7 +161,7 @@ export class KafkaServer {
   }
 
   /** Deferred: it runs in the middle of a connection's own work. */
-  #onCrossed(): void {
+  #onPressure(): void {
     if (this.#isAdvancePending) return
     this.#isAdvancePending = true
     this.#options.platform.timers.defer(() => {
@@ -187,7 +198,7 @@ export class KafkaServer {
     this.#borrowedAtMs = this.#options.platform.clock.monotonic()
     before?.updateReading()
     connection?.updateReading()
-    if (connection === undefined && this.#requestBudget.isAbove) this.#onCrossed()
+    if (connection === undefined && this.#requestBudget.isAbove) this.#onPressure()
   }
 
   /** Looks again, and closes who held memory and made no step, until there is memory. */

@@ -10,6 +10,8 @@ export interface RequestHandler {
    * of a connection begin when every earlier one was answered, as in Kafka: a client may count on it.
    */
   mayOverlap(apiKey: number): boolean
+  /** True: answers of this API are small whatever is asked, so they may be given when there is no memory for others. */
+  isBrief(apiKey: number): boolean
 }
 
 /** What a handler may know of the connection that a request came over. */

@@ -91,12 +91,11 @@ export async function decompressOff(
 /** Runs in a worker, which loads this module by itself. */
 export const decompressionTask: OffloadTask<DecompressionInput, DecompressionResult> = {
   module: import.meta.url,
-  name: 'runDecompression',
+  name: 'decompressionTask',
   run: runDecompression,
 }
 
-/** What the worker calls, found by its name in the task. @public */
-export function runDecompression(input: DecompressionInput): DecompressionResult {
+function runDecompression(input: DecompressionInput): DecompressionResult {
   const bytes = Buffer.from(input.bytes.buffer, input.bytes.byteOffset, input.bytes.byteLength)
   try {
     return { bytes: decompress(input.codec, bytes, input.maxBytes) }
@@ -119,8 +118,8 @@ function lz4(): typeof import('lz4-napi') {
   return load('lz4-napi') as typeof import('lz4-napi')
 }
 
-function snappy(): { compressSync(bytes: Buffer): Buffer; uncompressSync(bytes: Buffer): Buffer | string } {
-  return load('snappy') as ReturnType<typeof snappy>
+function snappy(): typeof import('snappy') {
+  return load('snappy') as typeof import('snappy')
 }
 
 function uncompressSnappyBlock(block: Buffer): Buffer {

@@ -21,6 +21,15 @@
  *     m, s<index><n>    snapshot: manifest (membership inside) and chunks
  *     quorum-state      term, vote, last durable entry: what the store must have, or the node doesn't start
  *
+ * Files:
+ *
+ *     core/raft.ts         the algorithm           storage/raft-storage.ts   what is durable, one write at a time
+ *     core/log.ts          durable and unstable    storage/load.ts           every check at start
+ *     core/memory-log.ts   the durable log's image storage/encoding.ts       keys and values, golden bytes in the tests
+ *     core/progress.ts     flow control            storage/quorum-state.ts   the independent witness
+ *     core/quorum.ts       majorities              storage/*-store.ts        Level (loaded when needed), memory
+ *     raft-node.ts         the loop                transport.ts              the port to the peers
+ *
  * All runs on the event loop. Not built yet: change of membership, leadership transfer, read index, learners.
  * Sources: Ongaro's thesis (pre-vote §9.6, check quorum §6.2), "Raft" §5 for the section numbers in comments, etcd's raft for the
  * shape of `Ready` and of the followers' progress.

@@ -28,7 +28,7 @@ export interface RaftNodeOptions {
   /** Length of a tick; 50 unless given. */
   readonly tickMs?: number
   readonly config?: Partial<RaftConfig>
-  /** Entries kept below a snapshot for followers that are a little behind; 10,000 unless given. */
+  /** Entries kept below a snapshot for followers that are a little behind; unless given 10,000, or 0 for the only voter. */
   readonly keptEntries?: number
 }
 
@@ -108,6 +108,7 @@ export class RaftNode {
   /** The present run of the loop, or the last one. */
   #loop: Promise<void> | undefined
   #lifecycle: 'new' | 'running' | 'stopped' | 'faulted' = 'new'
+  #stopped: Promise<void> | undefined
   #appliedIndex: LogIndex
   /** The term in which listeners believe that this node leads. */
   #announcedTerm: Term | null = null
@@ -118,14 +119,13 @@ export class RaftNode {
   #ticksCounted = 0
 
   constructor(options: RaftNodeOptions) {
-    const { id, storage, transport, platform, tickMs = 50, keptEntries = 10_000 } = options
+    const { id, storage, transport, platform, tickMs = 50 } = options
     this.#storage = storage
     this.#transport = transport
     this.#clock = platform.clock
     this.#timers = platform.timers
     this.#logger = options.logger
     this.#tickMs = tickMs
-    this.#keptEntries = keptEntries
     const { log, hardState } = storage
     this.#core = new RaftCore({
       id,
@@ -135,6 +135,8 @@ export class RaftNode {
       random: platform.random,
     })
     this.#appliedIndex = log.snapshot.index
+    this.#keptEntries = options.keptEntries ?? (this.#isOnlyVoter ? 0 : 10_000)
+    storage.onFailure((error) => this.#fault(error))
     assert(transport !== undefined || this.#isOnlyVoter, 'a node with peers has a transport')
   }
 
@@ -211,10 +213,14 @@ export class RaftNode {
     if (fault !== undefined) throw fault
   }
 
-  /** Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped'. */
-  async stop(): Promise<void> {
-    if (this.#lifecycle === 'stopped') return
-    if (this.#lifecycle === 'running') this.#end('stopped')
+  /** Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped'. Once more: no effect. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    if (this.#lifecycle !== 'faulted') this.#end('stopped')
     await this.#loop
     await this.#storage.close()
   }
@@ -361,16 +367,23 @@ export class RaftNode {
 
   // ---- time ----
 
+  get #nextTickMs(): number {
+    return this.#ticksOrigin + (this.#ticksCounted + 1) * this.#tickMs
+  }
+
   /** Ticks fall on multiples of `tickMs` from the start, so that delays don't add up and nodes don't fall into step. */
   #scheduleTick(): void {
-    const dueMs = this.#ticksOrigin + (this.#ticksCounted + 1) * this.#tickMs
-    this.#tickTimer = this.#timers.set(Math.max(0, dueMs - this.#clock.monotonic()), () => this.#onTickTimer())
+    const delayMs = Math.ceil(this.#nextTickMs - this.#clock.monotonic())
+    this.#tickTimer = this.#timers.set(Math.max(0, delayMs), () => this.#onTickTimer())
   }
 
   #onTickTimer(): void {
     if (this.#lifecycle !== 'running') return
-    const passed = Math.floor((this.#clock.monotonic() - this.#ticksOrigin) / this.#tickMs) - this.#ticksCounted
-    this.#ticksCounted += Math.max(0, passed)
+    const nowMs = this.#clock.monotonic()
+    let passed = Math.floor((nowMs - this.#ticksOrigin) / this.#tickMs) - this.#ticksCounted
+    // Rounding may say "not yet" at the very moment; a timer set again for now would never let time move on.
+    if (passed < 1) passed = nowMs >= this.#nextTickMs ? 1 : 0
+    this.#ticksCounted += passed
     this.#scheduleTick()
     if (passed === 1) this.#noteTick()
     // The event loop stood still: time for which nobody could be heard doesn't count, and what came in is read first.

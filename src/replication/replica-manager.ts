@@ -69,6 +69,7 @@ export class ReplicaManager implements ReplicaService {
   readonly #options: ReplicaManagerOptions
   readonly #hosted = new Map<string, Hosted>()
   readonly #listeners: LeadershipListener[] = []
+  #image: MetadataImage | undefined
 
   constructor(options: ReplicaManagerOptions) {
     this.#options = options
@@ -83,6 +84,7 @@ export class ReplicaManager implements ReplicaService {
    * partition's log opens in the background and requests for it wait until it has.
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
+    this.#image = image
     if (delta.isSnapshot) this.#applySnapshot(image)
     const deleted = [...delta.deletedTopics.values()]
     for (const topic of deleted) this.#deleteTopic(topic)
@@ -232,13 +234,19 @@ export class ReplicaManager implements ReplicaService {
   /** The open partition, whatever its role; waits while its log opens. */
   #find(ref: PartitionRef): Partition | ReplicaRefused | Promise<Partition | ReplicaRefused> {
     const hosted = this.#hosted.get(partitionName(ref.topic, ref.partition))
-    if (hosted === undefined) return { ok: false, reason: 'unknown-topic-or-partition' }
+    if (hosted === undefined) return { ok: false, reason: this.#whyNotHosted(ref) }
     if (ref.topicId !== undefined && ref.topicId !== hosted.topicId) {
       return { ok: false, reason: 'inconsistent-topic-id' }
     }
     if (hosted.partition !== undefined) return hosted.partition
     if (hosted.failure !== undefined) return { ok: false, reason: 'storage-error', message: hosted.failure.message }
     return hosted.opened.then(() => this.#find(ref))
+  }
+
+  /** A partition of another broker is no reason for a client to think that its topic is gone. */
+  #whyNotHosted({ topic, partition }: PartitionRef): 'not-leader-or-follower' | 'unknown-topic-or-partition' {
+    const isKnown = this.#image?.topics.byName(topic)?.partitions[partition] !== undefined
+    return isKnown ? 'not-leader-or-follower' : 'unknown-topic-or-partition'
   }
 
   /** A partition that this broker leads in `leaderEpoch`; undefined otherwise, also while its log opens. */
@@ -353,7 +361,7 @@ export class ReplicaManager implements ReplicaService {
     leaderEpoch: LeaderEpoch,
   ): { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } | ReplicaRefused {
     const partition = this.#hosted.get(partitionName(ref.topic, ref.partition))?.partition
-    if (partition === undefined) return { ok: false, reason: 'unknown-topic-or-partition' }
+    if (partition === undefined) return { ok: false, reason: this.#whyNotHosted(ref) }
     const refused = partition.checkLeader(currentLeaderEpoch)
     if (refused !== undefined) return refused
     return { ok: true, ...partition.log.endOffsetForEpoch(leaderEpoch) }

@@ -16,7 +16,7 @@ import {
   type RecordSink,
   registerBroker,
 } from '../../controller/index.ts'
-import type { MetadataImage } from '../../metadata/index.ts'
+import type { MetadataImage, MetadataRecord } from '../../metadata/index.ts'
 import type { Clock, Random } from '../../platform/index.ts'
 import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
 
@@ -29,6 +29,8 @@ export interface ActiveControllerOptions {
   /** The broker of this very process: it lives as long as the controller does. */
   readonly localBrokerId: BrokerId
   readonly sessionTimeoutMs: number
+  /** A decision that nobody asked for has a bug: there is no request to reject with it. */
+  readonly onFault: (error: unknown) => void
 }
 
 /** Requests that may wait while the log is slow. One that finds the queue full is told so. */
@@ -65,8 +67,7 @@ export class ActiveController implements ControllerChannel {
     this.loop.activate(image)
     const { clusterId } = this.#options
     if (clusterStart(image, clusterId).length === 0) return
-    // Whatever is decided next comes after it in the log: nobody waits for the answer.
-    void this.loop.submit((head) => ({ records: clusterStart(head, clusterId), response: undefined }))
+    this.#decide((head) => clusterStart(head, clusterId))
   }
 
   ask<Kind extends ControllerRequestKind>(
@@ -84,10 +85,15 @@ export class ActiveController implements ControllerChannel {
     const { localBrokerId, platform } = this.#options
     const others = [...head.cluster.brokers()].filter((broker) => !broker.fenced && broker.brokerId !== localBrokerId)
     const silent = this.#sessions.expired(others, platform.clock.monotonic()).map((broker) => broker.brokerId)
-    for (const brokerId of silent) {
-      void this.loop.submit((image) => ({ records: fenceBroker(image, brokerId), response: undefined }))
-    }
+    for (const brokerId of silent) this.#decide((image) => fenceBroker(image, brokerId))
     return silent
+  }
+
+  /** Of the controller's own accord. Nobody waits for it: whatever is decided next comes after it in the log. */
+  #decide(recordsFor: (head: MetadataImage) => readonly MetadataRecord[]): void {
+    this.loop
+      .submit((head) => ({ records: recordsFor(head), response: undefined }))
+      .catch((error: unknown) => this.#options.onFault(error))
   }
 
   #makeHandlers(): Handlers {

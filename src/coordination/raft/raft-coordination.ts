@@ -98,6 +98,7 @@ class RaftCoordination implements Coordination {
       clusterId,
       localBrokerId: options.brokerId,
       sessionTimeoutMs,
+      onFault: (error) => this.#onFault(error),
     })
     this.#channel = this.#controller
     this.#gate = new Gate(platform)

@@ -283,6 +283,7 @@ export class RaftCore {
 
   /** A message from a peer (or a copy, however late). */
   step(message: Message): void {
+    if (message.to !== this.id) return // an address that changed hands: another's vote must not be counted here
     if (message.term > this.#term) {
       if (!this.#enterHigherTerm(message)) return
     } else if (message.term < this.#term) {
@@ -469,6 +470,8 @@ export class RaftCore {
       if (hintTerm !== noTerm) hintIndex = this.#log.findConflictByTerm(hintIndex, hintTerm).index
       if (!progress.maybeDecreaseTo(message.index, hintIndex)) return
       if (progress.state === 'replicate') progress.becomeProbe()
+      // It lacks what it once said it has. Asking again at once would go on for ever; its heartbeats' answers will ask.
+      else if (progress.nextIndex > message.index) return
       this.#maybeSendAppend(message.from, progress, true)
       return
     }

@@ -170,7 +170,7 @@ export interface Manifest {
 }
 
 /** Small enough that writing one does not hold up a vote or an entry for long. */
-export const chunkBytes = 256 << 10
+const chunkBytes = 256 << 10
 
 export function manifestOf(snapshot: Snapshot, chainCrc: number | undefined): Manifest {
   const { index, term, membership, data } = snapshot

@@ -1,8 +1,13 @@
 import { Level } from 'level'
+import { messageOf } from '../../base/index.ts'
+import { RaftStorageError } from './errors.ts'
 import type { KeyValueOperation, KeyValueStore } from './key-value-store.ts'
 
+/** How much an iterator fetches at once: with Level's 16 KiB, most of the time of a start goes into asking for more. */
+const highWaterMarkBytes = 1 << 20
+
 /**
- * LevelDB in `directory`, made when it is missing. Loaded by `import()` only where a broker keeps its metadata on disk: a
+ * LevelDB in `directory`, made when it is missing. Throws `RaftStorageError` when it can't be opened, being in use for instance. Loaded by `import()` only where a broker keeps its metadata on disk: a
  * broker in memory never loads Level.
  *
  * Level opens without an error after a damaged write-ahead log and skips what it can't read: whoever reads from it has
@@ -16,10 +21,15 @@ export async function openLevelStore(directory: string): Promise<KeyValueStore> 
     cacheSize: 1 << 20,
     writeBufferSize: 4 << 20,
   })
-  await level.open()
+  try {
+    await level.open()
+  } catch (error) {
+    const reason = messageOf((error as { cause?: unknown }).cause ?? error)
+    throw new RaftStorageError(`Cannot open the Raft log in ${directory}: ${reason}`, { cause: error })
+  }
   return {
     get: (key) => level.get(key),
-    iterate: (from, end) => level.iterator({ gte: from, lt: end }),
+    iterate: (from, end) => level.iterator({ gte: from, lt: end, highWaterMarkBytes }),
     batch: (operations, { sync }) => level.batch(operations.map(toLevel), { sync }),
     close: () => level.close(),
   }

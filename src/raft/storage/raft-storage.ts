@@ -66,6 +66,7 @@ export class RaftStorage {
   #witnessTimer: Timer | undefined
   #queue: Promise<void> = Promise.resolve()
   #failure: RaftStorageError | undefined
+  #failureListener: ((error: RaftStorageError) => void) | undefined
 
   /**
    * Reads and checks everything. Throws `RaftStorageError` when the store is damaged, has lost what it once had, is newer than
@@ -107,8 +108,9 @@ export class RaftStorage {
     return this.#hardState
   }
 
-  get failure(): RaftStorageError | undefined {
-    return this.#failure
+  /** Called at the first failure, also when it is one of a write that nobody waits for. */
+  onFailure(listener: (error: RaftStorageError) => void): void {
+    this.#failureListener = listener
   }
 
   /** Durable when it resolves; `log` and `hardState` show it from then on. */
@@ -298,7 +300,7 @@ export class RaftStorage {
       return await this.#witness()
     this.#witnessTimer ??= this.#timers.set(quorumStateDelayMs, () => {
       this.#witnessTimer = undefined
-      this.#enqueue(() => this.#witness()).catch(() => undefined) // kept in `failure`: the next call tells
+      this.#enqueue(() => this.#witness()).catch(() => undefined) // told to the listener, and by the next call
     })
   }
 
@@ -309,6 +311,7 @@ export class RaftStorage {
         await work()
       } catch (error) {
         this.#failure = asStorageError(error, 'Cannot write the Raft log')
+        this.#failureListener?.(this.#failure)
         throw this.#failure
       }
     }

@@ -23,7 +23,7 @@ export interface Disk {
   readonly term: Term
 }
 
-export class InvariantViolation extends Error {
+class InvariantViolation extends Error {
   override readonly name = 'InvariantViolation'
 }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { servedApis } from '../../../src/api/index.ts'
+import { CoordinationError } from '../../../src/coordination/index.ts'
 import { apis, type MessageInput } from '../../../src/protocol/index.ts'
 import { harness } from './harness.ts'
 
@@ -88,13 +89,17 @@ describe('hostile requests', () => {
 
 describe('a handler that fails', () => {
   test('gets an answer of its own shape with UNKNOWN_SERVER_ERROR', async () => {
-    const { ask, replicas } = harness()
+    const { ask, replicas, metrics } = harness()
     replicas.listOutcome = () => {
       throw new Error('A bug')
     }
     const topics = [{ name: 'a', partitions: [{ partitionIndex: 4, timestamp: -1n }] }]
     expect(await ask(apis.ListOffsets, 6, { replicaId: -1, topics })).toMatchObject({
       topics: [{ name: 'a', partitions: [{ partitionIndex: 4, errorCode: -1, offset: -1 }] }],
+    })
+    expect(metrics.snapshot()).toMatchObject({
+      'ErrorsPerSec,request=ListOffsets,error=UNKNOWN_SERVER_ERROR': 1,
+      'RequestsPerSec,request=ListOffsets': 1,
     })
   })
 
@@ -114,7 +119,7 @@ describe('a handler that fails', () => {
 
   test('a controller that does not answer in time is REQUEST_TIMED_OUT', async () => {
     const { ask, coordination } = harness()
-    coordination.fault = Object.assign(new Error('No controller'), { code: 'COORDINATION_FAILED' })
+    coordination.fault = new CoordinationError('timed-out', 'No controller')
     const topics = [{ name: 'a', numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }]
     expect(await ask(apis.CreateTopics, 7, { topics })).toMatchObject({ topics: [{ name: 'a', errorCode: 7 }] })
   })

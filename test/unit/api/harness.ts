@@ -37,10 +37,10 @@ import type {
   ListOffsetRequest,
   ReplicaService,
 } from '../../../src/replication/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
-export const brokerId = 1 as BrokerId
+const brokerId = 1 as BrokerId
 
 export function brokerImage(id: number, changes: Partial<BrokerImage> = {}): BrokerImage {
   return {
@@ -75,7 +75,7 @@ export function partitionImage(partition: number, changes: Partial<PartitionImag
 }
 
 /** One broker's view of a cluster, changed in place. Topics that are created get one partition here and their leader. */
-export class FakeCoordination implements Coordination {
+class FakeCoordination implements Coordination {
   readonly brokers: BrokerImage[] = [brokerImage(1)]
   readonly topics = new Map<string, TopicImage>()
   readonly topicConfigs = new Map<string, Map<string, string>>()
@@ -167,7 +167,7 @@ export class FakeCoordination implements Coordination {
 }
 
 /** Records what it was asked and gives what the test set. */
-export class FakeReplicas implements ReplicaService {
+class FakeReplicas implements ReplicaService {
   readonly appends: AppendRequest[] = []
   readonly fetches: FetchRequest[] = []
   readonly listings: ListOffsetRequest[] = []
@@ -219,7 +219,7 @@ type GroupMethod = keyof GroupService
 type GroupAnswers = { [Method in GroupMethod]: Awaited<ReturnType<GroupService[Method]>> }
 
 /** Records what it was asked and gives what the test set; refuses like a broker that coordinates nothing. */
-export class FakeGroups implements GroupService {
+class FakeGroups implements GroupService {
   readonly asked: { readonly method: GroupMethod; readonly request: unknown }[] = []
   readonly answers: Partial<GroupAnswers> = {}
 
@@ -268,6 +268,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
   const replicas = new FakeReplicas()
   const groups = new FakeGroups()
   const time = new ManualTime()
+  const metrics = new Metrics()
   const config = parseConfig({ overrides: options.overrides })
   const services = createApiServices({
     brokerId,
@@ -278,6 +279,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     groups,
     platform: time,
     log: silentLogger,
+    metrics,
   })
   const dispatcher = new Dispatcher(services, servedApis)
 
@@ -324,5 +326,5 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     return response as MessageType<Response>
   }
 
-  return { coordination, replicas, groups, time, services, dispatcher, handle, send, ask }
+  return { coordination, replicas, groups, time, metrics, services, dispatcher, handle, send, ask }
 }

@@ -5,8 +5,9 @@ import { createSimulation, type Simulation } from '../../../src/platform/simulat
 import { type NodeId, openMemoryStorage, RaftNode } from '../../../src/raft/index.ts'
 import { silentLogger } from '../../../src/telemetry/index.ts'
 import { RaftTransportHub } from '../../support/memory-raft-transport.ts'
+import { anyConfig, settings } from '../controller/support.ts'
 import { describeImage } from '../metadata/support.ts'
-import { anyConfig, newRun, newTopic } from './support.ts'
+import { newRun, newTopic } from './support.ts'
 
 interface Member {
   readonly id: number
@@ -29,7 +30,7 @@ async function threeNodes(simulation: Simulation, hub: RaftTransportHub): Promis
       logger: silentLogger,
       brokerId: id as number as BrokerId,
       clusterId: 'test-cluster',
-      controller: { defaultPartitionCount: 1, defaultReplicationFactor: 1, topicDeletionEnabled: true },
+      controller: settings,
       configRules: anyConfig,
       heartbeatIntervalMs: 500,
       sessionTimeoutMs: 3000,

@@ -1,5 +1,5 @@
 import type { BrokerId, Uuid } from '../../../src/base/index.ts'
-import type { BrokerRegistration, ConfigRules } from '../../../src/controller/index.ts'
+import type { BrokerRegistration } from '../../../src/controller/index.ts'
 import {
   type Coordination,
   createRaftCoordination,
@@ -15,8 +15,7 @@ import {
   RaftStorage,
 } from '../../../src/raft/index.ts'
 import { silentLogger } from '../../../src/telemetry/index.ts'
-
-export const anyConfig: ConfigRules = { topicFault: () => undefined, brokerFault: () => undefined }
+import { anyConfig, settings } from '../controller/support.ts'
 
 export const localId = 1 as BrokerId
 const raftId = 1 as NodeId
@@ -95,7 +94,7 @@ export async function nodeOn(
     logger: silentLogger,
     brokerId: localId,
     clusterId: 'test-cluster',
-    controller: { defaultPartitionCount: 1, defaultReplicationFactor: 1, topicDeletionEnabled: true },
+    controller: settings,
     configRules: anyConfig,
     heartbeatIntervalMs: 2000,
     sessionTimeoutMs: 9000,

@@ -258,6 +258,14 @@ describe('CoordinatorRuntime timers', () => {
     expect(machines[0]!.texts.get('fired')).toBe('second')
   })
 
+  test('are set also when the append of their decision is refused', async () => {
+    await lead(1)
+    store.refusal = 'not-enough-replicas'
+    void set({ records: [{ key: 'a', value: '1' }], timers: [{ key: 't', delayMs: 100, event: 'set' }] })
+    await time.advance(100)
+    expect(machines[0]!.fired).toEqual(['set'])
+  })
+
   test('end with the leadership', async () => {
     await lead(1)
     void set({ timers: [{ key: 't', delayMs: 100, event: 'late' }] })
@@ -269,7 +277,8 @@ describe('CoordinatorRuntime timers', () => {
 })
 
 describe('CoordinatorRuntime.becomeLeader()', () => {
-  test('replays what the log holds, compressed or not, and passes over markers and unknown records', async () => {
+  test.each([true, false])('replays what the log holds, in chunks or by batch: %s', async (readsWholeChunks) => {
+    store.readsWholeChunks = readsWholeChunks
     const record = (key: string, value: string | null) => ({
       timestamp: 1,
       key: Buffer.from(key),
@@ -338,6 +347,36 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     await time.settle()
     expect(machines[0]!.texts.size).toBe(1000)
     expect(turns).toBeGreaterThanOrEqual(15)
+  })
+
+  test('takes one turn of the loop for many small batches', async () => {
+    for (let i = 0; i < 1000; i++) {
+      store.preload(buildBatch({ records: [{ timestamp: 1, key: Buffer.from(`k${i}`), value: Buffer.from('v') }] }))
+    }
+    let turns = 0
+    const { defer } = time
+    time.defer = (callback) => {
+      turns++
+      defer.call(time, callback)
+    }
+    await lead(1)
+    expect(machines[0]!.texts.size).toBe(1000)
+    expect(turns).toBe(1)
+  })
+
+  test('is not disturbed by a write of the epoch before that ends later', async () => {
+    await lead(1)
+    store.commitsAtOnce = false
+    put('a', '1')
+    await time.settle()
+    await lead(2)
+    store.fail('not-leader')
+    store.commit()
+    await time.advance(100)
+    expect(machines).toHaveLength(2)
+    const read = get('a')
+    await time.settle()
+    expect(read.result).toEqual({ ok: true, value: '1' })
   })
 
   test('ignores late news of older epochs', async () => {

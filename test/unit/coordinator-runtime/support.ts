@@ -86,6 +86,8 @@ export class MemoryStore implements PartitionStore {
   /** Refuse appends with this. */
   refusal: StoreFailure | undefined
   maxBytes = 1 << 20
+  /** Reads give many batches in one buffer. */
+  readsWholeChunks: boolean = true
   /** Reads reject with this. */
   readFault: Error | undefined
   /** Leader epochs by partition; a partition that isn't here is not led. */
@@ -131,6 +133,11 @@ export class MemoryStore implements PartitionStore {
     for (const { resolve } of this.#logs.get(partition) ?? []) resolve('committed')
   }
 
+  /** Tells those who wait that their leader epoch is over; the log stays, and the next leader may commit it. */
+  fail(reason: StoreFailure, partition = 0): void {
+    for (const { resolve } of this.#logs.get(partition) ?? []) resolve(reason)
+  }
+
   /** What isn't committed is lost. */
   lose(reason: StoreFailure, partition = 0): void {
     const log = this.#logs.get(partition) ?? []
@@ -153,6 +160,7 @@ export class MemoryStore implements PartitionStore {
       read.push(Buffer.from(batch))
       bytes += batch.length
     }
+    if (this.readsWholeChunks && read.length > 0) return [Buffer.concat(read)]
     return read
   }
 

@@ -53,6 +53,17 @@ describe('JoinGroup', () => {
     expect(other.answer).toMatchObject({ ok: true, generationId: 2, members: [] })
   })
 
+  test('lets a rebalance end when a given id does not come back in time', () => {
+    const bench = new Bench()
+    const { ids, generation } = bench.stable(1)
+    bench.join({ requireKnownMemberId: true })
+    const again = bench.join({ memberId: ids[0]! })
+    bench.advance(sessionMs - 1)
+    expect(again.answer).toBeUndefined()
+    bench.advance(1)
+    expect(again.answer).toMatchObject({ ok: true, generationId: generation + 1 })
+  })
+
   test('needs the type of the group and a protocol that all members speak', () => {
     const bench = new Bench()
     expect(bench.join({ protocolType: '' }).answer).toEqual(refused('inconsistent-group-protocol'))
@@ -203,6 +214,17 @@ describe('A rebalance', () => {
     expect(bench.state()).toBe('Stable')
     bench.advance(1)
     expect(bench.state()).toBe('PreparingRebalance')
+  })
+
+  test('does not ask static members that are away to sync', () => {
+    const bench = new Bench()
+    const request = { sessionTimeoutMs: 300_000 }
+    const { ids } = bench.stable(2, (i) => ({ ...request, groupInstanceId: `i${i}` }))
+    bench.join({ ...request, memberId: ids[0]!, groupInstanceId: 'i0' })
+    bench.advance(rebalanceMs)
+    bench.sync({ memberId: ids[0]!, groupInstanceId: 'i0' }, 3)
+    bench.advance(2 * rebalanceMs)
+    expect(bench.heartbeat({ memberId: ids[1]!, groupInstanceId: 'i1' }, 3)).toEqual({ ok: true })
   })
 
   test('in which no static member has come back goes on until one has', () => {
@@ -365,6 +387,22 @@ describe('SyncGroup', () => {
     })
     bench.join()
     expect(bench.sync(ids[1]!, generation).answer).toEqual(refused('rebalance-in-progress'))
+  })
+
+  test('is waited for by one timer, from the joins until all have come or a rebalance begins', () => {
+    const bench = new Bench()
+    const ofSessions = (count: number) => count + 1 // and the one of the retention
+    const { ids } = bench.stable(2)
+    expect(bench.timerCount).toBe(ofSessions(2))
+    for (const memberId of ids) bench.join({ memberId })
+    expect(bench.timerCount).toBe(ofSessions(2) + 1)
+    bench.sync(ids[0]!, 3)
+    expect(bench.timerCount).toBe(ofSessions(2) + 1)
+    bench.leave(ids[1]!)
+    expect(bench.timerCount).toBe(ofSessions(1) + 1) // for the rejoin of the other
+    bench.join({ memberId: ids[0]! })
+    bench.sync(ids[0]!, 4)
+    expect(bench.timerCount).toBe(ofSessions(1))
   })
 
   test('that never comes within the rebalance timeout costs the membership', () => {
@@ -701,6 +739,21 @@ describe('A coordinator that takes over', () => {
     expect(bench.join({ memberId: ids[1]! }).answer).toMatchObject({ ok: true, generationId: generation })
     bench.advance(sessionMs)
     expect(bench.state()).toBe('Empty')
+  })
+
+  test('knows what a member said last, not what it said first', () => {
+    const bench = new Bench()
+    const both = { protocols: [protocol('range', 'old'), protocol('sticky', '')] }
+    const { ids } = bench.stable(1, both)
+    const changed = { protocols: [protocol('sticky', ''), protocol('range', 'new')], sessionTimeoutMs: 20_000 }
+    bench.join({ ...changed, memberId: ids[0]! })
+    bench.syncAll(ids, 2)
+    const before = bench.describe()
+    bench.reload()
+    expect(bench.describe()).toEqual(before)
+    expect(bench.join({ protocols: [protocol('range')] }).answer).toEqual(refused('inconsistent-group-protocol'))
+    bench.advance(19_999)
+    expect(bench.heartbeat(ids[0]!, 2)).toEqual({ ok: true })
   })
 
   test('fences and finds static members as before', () => {

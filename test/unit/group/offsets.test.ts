@@ -247,8 +247,10 @@ describe('Retention', () => {
     bench.leave(ids[0]!)
     const slow = { requireKnownMemberId: true, sessionTimeoutMs: 2 * offsetsRetentionCheckIntervalMs }
     bench.join(slow)
+    const stored = bench.log.length
     bench.advance(offsetsRetentionCheckIntervalMs)
     expect(bench.state()).toBe('Empty')
+    expect(bench.log).toHaveLength(stored)
     bench.advance(2 * offsetsRetentionCheckIntervalMs)
     expect(bench.state()).toBe('Dead')
   })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { LeaderEpoch, Offset } from '../../../src/base/index.ts'
 import { HandlePool, type LogManager, type PartitionLog } from '../../../src/log/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
-import { createSimulation, type Simulation, type SimulatedHost } from '../../../src/platform/simulated/index.ts'
+import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView } from '../../../src/protocol/index.ts'
 import { batchOf, openLog, openLogs, readAll, replaceFiles } from './support.ts'
 
@@ -128,15 +128,18 @@ async function checkRecovered(log: PartitionLog, model: Model): Promise<void> {
 }
 
 describe('after a power loss at any moment', () => {
-  test.each(Array.from({ length: 20 }, (_, group) => group))('nothing told durable is lost (seeds %i * 10)', async (group) => {
-    for (let seed = group * 10; seed < group * 10 + 10; seed++) {
-      try {
-        await runSeed(seed)
-      } catch (error) {
-        throw new Error(`seed ${seed}`, { cause: error })
+  test.each(Array.from({ length: 20 }, (_, group) => group))(
+    'nothing told durable is lost (seeds %i * 10)',
+    async (group) => {
+      for (let seed = group * 10; seed < group * 10 + 10; seed++) {
+        try {
+          await runSeed(seed)
+        } catch (error) {
+          throw new Error(`seed ${seed}`, { cause: error })
+        }
       }
-    }
-  })
+    },
+  )
 })
 
 /** How many of the first seeds notice the mutation. */

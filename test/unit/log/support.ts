@@ -51,10 +51,15 @@ export function openLog(logs: LogManager, keys: Keys = {}, partition = 0, topic 
 }
 
 /** A batch of `count` records of about `valueBytes` each; its text tells it from others. */
-export function batchOf(count: number, text: string, options: Partial<BatchOptions> & { timestamp?: number } = {}): Buffer {
+export function batchOf(
+  count: number,
+  text: string,
+  options: Partial<BatchOptions> & { timestamp?: number } = {},
+): Buffer {
   const { timestamp = 1_735_689_600_000, ...rest } = options
   const records: RecordInput[] = []
-  for (let i = 0; i < count; i++) records.push({ timestamp, key: Buffer.from(`k${i}`), value: Buffer.from(`${text}-${i}`) })
+  for (let i = 0; i < count; i++)
+    records.push({ timestamp, key: Buffer.from(`k${i}`), value: Buffer.from(`${text}-${i}`) })
   return buildBatch({ records, ...rest })
 }
 
@@ -62,7 +67,11 @@ export function idempotent(producerId: number, producerEpoch: number, baseSequen
   return { producerId, producerEpoch: producerEpoch as ProducerEpoch, baseSequence }
 }
 
-export async function append(log: PartitionLog, batch: Buffer, options: Partial<AppendOptions> = {}): Promise<AppendResult> {
+export async function append(
+  log: PartitionLog,
+  batch: Buffer,
+  options: Partial<AppendOptions> = {},
+): Promise<AppendResult> {
   return await log.appendAsLeader(batch, { leaderEpoch: epoch, origin: 'client', ...options })
 }
 
@@ -85,7 +94,7 @@ export async function read(
 }
 
 /** A copy of what was read, which is released. */
-export function taken(result: ReadResult): Buffer {
+function taken(result: ReadResult): Buffer {
   const bytes = Buffer.concat(result.chunks)
   assert(bytes.length === result.sizeBytes, 'a read is as large as it says')
   result.release()

@@ -8,7 +8,7 @@ import {
 } from '../../../src/network/index.ts'
 import { createRealPlatform, type Listener, type Socket } from '../../../src/platform/index.ts'
 import { apis, encodeResponse } from '../../../src/protocol/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 
 const platform = createRealPlatform()
 const cleanups: (() => unknown)[] = []
@@ -25,6 +25,7 @@ const handler: RequestHandler = {
     return { chunks: encodeResponse(apis.ApiVersions.response, 0, correlationId, { errorCode: 0, apiKeys }) }
   },
   mayOverlap: () => false,
+  isBrief: () => false,
 }
 
 async function connectTo(port: number, timeoutMs = 5000): Promise<KafkaClient> {
@@ -38,6 +39,7 @@ async function serve(requestHandler: RequestHandler): Promise<number> {
     platform,
     handler: requestHandler,
     log: silentLogger,
+    metrics: new Metrics(),
     maxRequestBytes: 1_000_000,
     maxQueuedBytes: 10_000_000,
     maxIdleMs: 600_000,
@@ -106,6 +108,7 @@ test('a request without response leaves the next answer its own', async () => {
   const silentFirst: RequestHandler = {
     handle: (frame, connection) => (frame.readInt16BE(0) === 0 ? 'none' : handler.handle(frame, connection)),
     mayOverlap: () => false,
+    isBrief: () => false,
   }
   const client = await connectTo(await serve(silentFirst))
   client.send(apis.Produce, 9, { acks: 0, timeoutMs: 1, topicData: [] })

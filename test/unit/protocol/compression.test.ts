@@ -149,5 +149,5 @@ test('a codec that does not exist is a corrupt batch', () => {
 
 test('a worker finds the task by its name', async () => {
   const module = (await import(decompressionTask.module)) as Record<string, unknown>
-  expect(module[decompressionTask.name]).toBe(decompressionTask.run)
+  expect(module[decompressionTask.name]).toBe(decompressionTask)
 })

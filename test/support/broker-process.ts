@@ -1,0 +1,68 @@
+import { join } from 'node:path'
+import { type Outcome, type RunningProgram, startProgram } from './programs.ts'
+
+const program = join(import.meta.dirname, '../../src/cli/main.ts')
+
+export interface BrokerProcessOptions {
+  /** Where its data is. */
+  readonly folder: string
+  /** `PLAINTEXT://127.0.0.1:0` by default: a port that is free. */
+  readonly listeners?: string
+  readonly config?: Readonly<Record<string, string | number>>
+}
+
+/** `rookery start` in a process of its own, as a user runs it. */
+export class BrokerProcess {
+  readonly program: RunningProgram
+
+  /** Starts it; `whenServing` tells when it answers. */
+  constructor({ folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {} }: BrokerProcessOptions) {
+    const settings = { 'log.dirs': folder, listeners, ...config }
+    const overrides = Object.entries(settings).flatMap(([key, value]) => ['--override', `${key}=${value}`])
+    this.program = startProgram(process.execPath, [program, 'start', '--log-format', 'json', ...overrides])
+  }
+
+  static async start(options: BrokerProcessOptions): Promise<BrokerProcess> {
+    const broker = new BrokerProcess(options)
+    await broker.whenServing()
+    return broker
+  }
+
+  async whenServing(): Promise<void> {
+    await this.program.until(() => this.#started() !== undefined, 'it serves')
+  }
+
+  /** Known once it serves. */
+  get port(): number {
+    const [endpoint] = (this.#started()?.endpoints ?? []) as { readonly port: number }[]
+    return endpoint?.port ?? 0
+  }
+
+  get bootstrapServers(): string {
+    return `127.0.0.1:${this.port}`
+  }
+
+  /** What it logged so far. */
+  logLines(): Record<string, unknown>[] {
+    return this.program
+      .lines()
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  }
+
+  /** Nothing of it runs on when this resolves. */
+  async kill(): Promise<void> {
+    this.program.kill('SIGKILL')
+    await this.program.ended()
+  }
+
+  async stop(): Promise<Outcome> {
+    this.program.kill('SIGTERM')
+    return await this.program.ended()
+  }
+
+  #started(): Record<string, unknown> | undefined {
+    if (!this.program.stdout.includes('node started')) return undefined
+    return this.logLines().find(({ msg }) => msg === 'node started')
+  }
+}

@@ -1,0 +1,431 @@
+import { describe, expect, test } from 'vitest'
+import { zeroUuid } from '../../../src/base/index.ts'
+import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
+import {
+  type Entry,
+  type Leadership,
+  type LogIndex,
+  type Membership,
+  type Message,
+  type NodeId,
+  openMemoryStorage,
+  quorumStateFile,
+  RaftNode,
+  type RaftReceiver,
+  RaftStorage,
+  type RaftTransport,
+  type Snapshot,
+  type Term,
+} from '../../../src/raft/index.ts'
+import { SeededRandom } from '../../simulation/raft-core/random.ts'
+import { RaftTransportHub } from '../../support/memory-raft-transport.ts'
+import { openSimulatedStore } from '../../support/simulated-kv.ts'
+
+const logger = { info: () => undefined, error: () => undefined }
+
+/** One node's process: what it told its listeners. */
+interface Running {
+  readonly id: NodeId
+  readonly node: RaftNode
+  readonly storage: RaftStorage
+  readonly committed: Entry[]
+  /** The state machine: the texts so far, as snapshots of it restored them. */
+  state: string[]
+  readonly leaderships: Leadership[]
+  readonly snapshots: Snapshot[]
+  readonly faults: unknown[]
+}
+
+/** Nodes 1 to `count`, each on a host of its own. */
+class Quorum {
+  readonly simulation: Simulation
+  readonly hub = new RaftTransportHub()
+  readonly membership: Membership
+  readonly running = new Map<number, Running>()
+
+  constructor(count: number, seed = 1) {
+    this.simulation = createSimulation({ seed })
+    this.membership = {
+      voters: Array.from({ length: count }, (_, i) => ({ id: (i + 1) as NodeId, directoryId: zeroUuid })),
+    }
+  }
+
+  host(id: number): SimulatedHost {
+    return this.simulation.host(`n${id}`)
+  }
+
+  async start(id: number, options: { keptEntries?: number; transport?: RaftTransport } = {}): Promise<Running> {
+    return await this.simulation.run(this.#start(id as NodeId, options))
+  }
+
+  async #start(id: NodeId, options: { keptEntries?: number; transport?: RaftTransport }): Promise<Running> {
+    const { platform } = this.host(id)
+    const { files, timers } = platform
+    const directory = '/data/raft'
+    const store = await openSimulatedStore(files, directory)
+    const quorumState = quorumStateFile(files, directory)
+    const storage = await RaftStorage.open({ store, quorumState, timers, bootstrap: this.membership })
+    const isAlone = this.membership.voters.length === 1
+    const transport = options.transport ?? (isAlone ? undefined : this.hub.transportOf(id))
+    const { keptEntries = 1000 } = options
+    const node = new RaftNode({ id, storage, transport, platform, logger, keptEntries })
+    const running: Running = { id, node, storage, committed: [], state: [], leaderships: [], snapshots: [], faults: [] }
+    node.onCommitted((entries) => {
+      running.committed.push(...entries)
+      running.state.push(...textsOf(entries))
+    })
+    node.onLeadership((leadership) => running.leaderships.push(leadership))
+    node.onSnapshot((snapshot) => {
+      running.snapshots.push(snapshot)
+      running.state = Buffer.from(snapshot.data).toString().split(' ').filter(Boolean)
+    })
+    node.onFault((error) => running.faults.push(error))
+    this.running.set(id, running)
+    await node.start()
+    return running
+  }
+
+  async startAll(): Promise<void> {
+    for (const { id } of this.membership.voters) await this.start(id)
+  }
+
+  /** Power loss. */
+  crash(id: number): void {
+    this.hub.remove(id as NodeId)
+    this.host(id).crash()
+    this.running.delete(id)
+  }
+
+  async restart(id: number): Promise<Running> {
+    this.host(id).restart()
+    return await this.start(id)
+  }
+
+  /** The one that was told that it leads, once there is one. */
+  async leader(): Promise<Running> {
+    const find = () => [...this.running.values()].filter(({ leaderships }) => leaderships.at(-1)?.isLeader === true)
+    await this.simulation.runUntil(() => find().length === 1)
+    return find()[0]!
+  }
+
+  async propose(on: Running, text: string) {
+    return await this.simulation.run(on.node.propose(Buffer.from(text)))
+  }
+
+  async stopAll(): Promise<void> {
+    for (const { node } of this.running.values()) await this.simulation.run(node.stop())
+  }
+}
+
+function textsOf(entries: readonly Entry[]): string[] {
+  return entries.filter(({ type }) => type === 'data').map(({ data }) => Buffer.from(data).toString())
+}
+
+describe('a node that is the only voter', () => {
+  test('leads when start() resolves, and commits', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    expect(alone.node.state).toMatchObject({ role: 'leader', term: 1, leaderId: 1, commitIndex: 1, appliedIndex: 1 })
+    expect(alone.leaderships).toEqual([{ isLeader: true, term: 1 }])
+    expect(quorum.simulation.nowMs).toBeLessThan(20)
+    expect(await quorum.propose(alone, 'a')).toEqual({ ok: true, index: 2, term: 1 })
+    expect(textsOf(alone.committed)).toEqual(['a'])
+    await quorum.stopAll()
+  })
+
+  test('commits what is proposed during a sync with the next one', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    const syncs: number[] = []
+    const { persist } = alone.storage
+    alone.storage.persist = function (this: RaftStorage, ready) {
+      syncs.push(ready.entriesToPersist.length)
+      return persist.call(this, ready)
+    }
+    const first = alone.node.proposeNow(Buffer.from('first'))
+    await Promise.resolve()
+    await Promise.resolve()
+    const rest = Array.from({ length: 50 }, (_, i) => alone.node.proposeNow(Buffer.from(`${i}`)))
+    const results = [first, ...rest].map((proposed) => (proposed.ok ? proposed.committed : undefined))
+    const settled = await quorum.simulation.run(Promise.all(results))
+    expect(settled.every((result) => result?.ok)).toBe(true)
+    expect(syncs).toEqual([1, 50])
+    expect(rest.map((proposed) => proposed.ok && proposed.index)).toEqual(Array.from({ length: 50 }, (_, i) => i + 3))
+    await quorum.stopAll()
+  })
+
+  test('finds everything again after a power loss, from the snapshot on', async () => {
+    const quorum = new Quorum(1)
+    const before = await quorum.start(1, { keptEntries: 2 })
+    for (let i = 0; i < 10; i++) await quorum.propose(before, `entry ${i}`)
+    await quorum.simulation.run(before.node.takeSnapshot(8 as LogIndex, Buffer.from('state at 8')))
+    quorum.crash(1)
+    const after = await quorum.restart(1)
+    expect(after.snapshots.map(({ index, data }) => [index, Buffer.from(data).toString()])).toEqual([[8, 'state at 8']])
+    expect(textsOf(after.committed)).toEqual(['entry 7', 'entry 8', 'entry 9'])
+    expect(after.committed.map(({ index }) => index)).toEqual([9, 10, 11, 12])
+    expect(after.node.state).toMatchObject({ role: 'leader', term: 2, appliedIndex: 12 })
+    await quorum.stopAll()
+  })
+
+  test('answers waiting proposals with "stopped" when it stops', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    const waiting = alone.node.propose(Buffer.from('x'))
+    await quorum.simulation.run(alone.node.stop())
+    expect(await waiting).toEqual({ ok: false, reason: 'stopped' })
+    expect(await alone.node.propose(Buffer.from('y'))).toEqual({ ok: false, reason: 'stopped' })
+    expect(alone.leaderships.at(-1)).toEqual({ isLeader: false, term: 1 })
+    expect(alone.node.state.role).toBe('follower')
+  })
+
+  test('stops once, whether it was started or not', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    await quorum.simulation.run(Promise.all([alone.node.stop(), alone.node.stop()]))
+    await quorum.simulation.run(alone.node.stop())
+    const { platform } = quorum.host(1)
+    const storage = await openMemoryStorage({ timers: platform.timers, bootstrap: quorum.membership })
+    const never = new RaftNode({ id: 1 as NodeId, storage, transport: undefined, platform, logger })
+    await never.stop()
+    expect(never.state.role).toBe('follower')
+  })
+
+  test.each(['write', 'sync'])('stops for good when a %s fails (D1, D2, E11)', async (operation) => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    await quorum.propose(alone, 'a')
+    quorum.host(1).disk.failNext({ operation, code: operation === 'write' ? 'ENOSPC' : 'EIO', path: /store\.log/ })
+    expect(await quorum.propose(alone, 'b')).toEqual({ ok: false, reason: 'stopped' })
+    expect(alone.faults).toHaveLength(1)
+    expect(String(alone.faults[0])).toContain('RaftStorageError')
+    expect(alone.leaderships.at(-1)).toEqual({ isLeader: false, term: 1 })
+    await quorum.simulation.runFor(10_000)
+    expect(alone.node.state).toMatchObject({ role: 'follower', leaderId: null, appliedIndex: 2 })
+    await quorum.stopAll()
+    // The entry was never acknowledged; what was before it is there.
+    quorum.crash(1)
+    const after = await quorum.restart(1)
+    expect(textsOf(after.committed)[0]).toBe('a')
+    await quorum.stopAll()
+  })
+
+  test('stops for good when the quorum-state file cannot be written, which no proposal waits for', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    quorum.host(1).disk.failNext({ operation: 'rename', code: 'EIO' })
+    expect(await quorum.propose(alone, 'a')).toMatchObject({ ok: true })
+    await quorum.simulation.runFor(1000)
+    expect(alone.faults).toHaveLength(1)
+    await quorum.stopAll()
+  })
+
+  test('stops for good when a listener throws (D5)', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    alone.node.onCommitted(() => {
+      throw new Error('cannot apply')
+    })
+    expect(await quorum.propose(alone, 'a')).toEqual({ ok: false, reason: 'stopped' })
+    expect(alone.faults).toEqual([new Error('cannot apply')])
+    await quorum.stopAll()
+  })
+})
+
+describe('three nodes', () => {
+  test('elect one leader, which commits; the others refuse proposals and deliver the same', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const leader = await quorum.leader()
+    expect(await quorum.propose(leader, 'a')).toMatchObject({ ok: true })
+    const others = [...quorum.running.values()].filter((each) => each !== leader)
+    for (const other of others) {
+      expect(await quorum.propose(other, 'x')).toEqual({ ok: false, reason: 'not-leader' })
+      await quorum.simulation.runUntil(() => textsOf(other.committed).length === 1)
+      expect(other.committed).toEqual(
+        leader.committed.map((entry) => ({ ...entry, data: Uint8Array.from(entry.data) })),
+      )
+      expect(other.node.state).toMatchObject({ role: 'follower', leaderId: leader.id })
+    }
+    await quorum.stopAll()
+  })
+
+  test('lose no acknowledged entry to power losses at any moment, of one node or of all', {
+    timeout: 60_000,
+  }, async () => {
+    for (let seed = 1; seed <= 25; seed++) {
+      const quorum = new Quorum(3, seed)
+      const random = new SeededRandom(seed)
+      await quorum.startAll()
+      const acknowledged: string[] = []
+      const proposed: string[] = []
+      for (let round = 0; round < 8; round++) {
+        const leader = await quorum.leader()
+        for (let i = random.int(8); i >= 0; i--) {
+          const text = `${round}:${i}`
+          proposed.push(text)
+          void leader.node.propose(Buffer.from(text)).then((result) => {
+            if (result.ok) acknowledged.push(text)
+          })
+          if (random.chance(0.5)) await quorum.simulation.runFor(random.float() * 2)
+        }
+        if (random.chance(0.3)) {
+          const { appliedIndex } = leader.node.state
+          void leader.node.takeSnapshot(appliedIndex, Buffer.from(leader.state.join(' ')))
+          await quorum.simulation.runFor(random.float() * 3)
+        }
+        const victims = random.chance(0.3) ? [1, 2, 3] : [random.pick([leader.id, 1, 2, 3])]
+        for (const victim of victims) if (quorum.running.has(victim)) quorum.crash(victim)
+        await quorum.simulation.runFor(random.int(3000))
+        for (const { id } of quorum.membership.voters) if (!quorum.running.has(id)) await quorum.restart(id)
+      }
+      const leader = await quorum.leader()
+      const found = leader.state
+      expect(new Set(found).size, `seed ${seed}: each once`).toBe(found.length)
+      expect(acknowledged.length).toBeGreaterThan(5)
+      for (const text of acknowledged) expect(found, `seed ${seed}`).toContain(text)
+      const order = found.map((text) => proposed.indexOf(text))
+      expect(order).toEqual([...order].sort((x, y) => x - y))
+      await quorum.stopAll()
+    }
+  })
+
+  test('a leader that is cut off steps down, tells so, and its open proposals are lost', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const old = await quorum.leader()
+    for (const { id } of quorum.membership.voters) quorum.hub.cut(old.id, id)
+    const lost = old.node.propose(Buffer.from('lost'))
+    const cutAt = quorum.simulation.nowMs
+    expect(await quorum.simulation.run(lost)).toEqual({ ok: false, reason: 'leadership-lost' })
+    expect(quorum.simulation.nowMs - cutAt).toBeLessThanOrEqual(1100)
+    expect(old.leaderships.map(({ isLeader }) => isLeader)).toEqual([true, false])
+    const next = await quorum.leader()
+    expect(next.id).not.toBe(old.id)
+    await quorum.propose(next, 'kept')
+    quorum.hub.heal()
+    await quorum.simulation.runUntil(() => textsOf(old.committed).includes('kept'))
+    expect(textsOf(old.committed)).toEqual(['kept'])
+    await quorum.stopAll()
+  })
+
+  test('a follower whose entries are compacted gets the snapshot', async () => {
+    const quorum = new Quorum(3)
+    for (const id of [1, 2]) await quorum.start(id, { keptEntries: 0 })
+    const leader = await quorum.leader()
+    for (let i = 0; i < 20; i++) await quorum.propose(leader, `entry ${i}`)
+    const { appliedIndex } = leader.node.state
+    await quorum.simulation.run(leader.node.takeSnapshot(appliedIndex, Buffer.alloc(700_000, 5)))
+    const late = await quorum.start(3)
+    await quorum.simulation.runUntil(() => late.snapshots.length > 0)
+    expect(late.snapshots[0]).toMatchObject({ index: appliedIndex, membership: quorum.membership })
+    await quorum.propose(leader, 'after')
+    await quorum.simulation.runUntil(() => textsOf(late.committed).includes('after'))
+    expect(late.committed.map(({ index }) => index)).toEqual([appliedIndex + 1])
+    // And it is on its disk.
+    quorum.crash(3)
+    const again = await quorum.restart(3)
+    expect(again.snapshots[0]!.data.length).toBe(700_000)
+    await quorum.stopAll()
+  })
+
+  test('a restarted follower does not disturb, fifty times (E10)', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const leader = await quorum.leader()
+    const follower = [1, 2, 3].find((id) => id !== leader.id)!
+    for (let i = 0; i < 50; i++) {
+      await quorum.simulation.runFor(i * 40)
+      quorum.crash(follower)
+      await quorum.restart(follower)
+    }
+    await quorum.simulation.runFor(5000)
+    expect(leader.leaderships).toHaveLength(1)
+    expect(leader.node.state.role).toBe('leader')
+    await quorum.stopAll()
+  })
+
+  test('keep their leader for half an hour without faults', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const leader = await quorum.leader()
+    await quorum.simulation.runFor(30 * 60_000)
+    expect(leader.leaderships).toHaveLength(1)
+    await quorum.stopAll()
+  })
+})
+
+describe('a node whose event loop stood still (E14)', () => {
+  /** A follower of node 2 in a world where time jumps. */
+  async function stalled() {
+    let nowMs = 1000
+    let timer: (() => void) | undefined
+    const deferred: (() => void)[] = []
+    const platform = {
+      clock: { now: () => nowMs, monotonic: () => nowMs },
+      timers: {
+        set: (_delayMs: number, callback: () => void) => {
+          timer = callback
+          return { cancel: () => undefined }
+        },
+        defer: (callback: () => void) => {
+          deferred.push(callback)
+        },
+      },
+      random: { float: () => 0, int: () => 0, uuid: () => zeroUuid, bytes: (length: number) => Buffer.alloc(length) },
+    }
+    const { membership } = new Quorum(3)
+    const storage = await openMemoryStorage({ timers: platform.timers, bootstrap: membership })
+    const sent: Message[] = []
+    let receiver: RaftReceiver | undefined
+    const transport: RaftTransport = {
+      start: (given) => {
+        receiver = given
+      },
+      send: (message) => {
+        sent.push(message)
+      },
+      stop: () => undefined,
+    }
+    const node = new RaftNode({ id: 1 as NodeId, storage, transport, platform, logger })
+    await node.start()
+    const heartbeat: Message = {
+      type: 'heartbeat',
+      from: 2 as NodeId,
+      to: 1 as NodeId,
+      term: 1 as Term,
+      commitIndex: 0 as LogIndex,
+      commitTerm: 0 as Term,
+    }
+    const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+    return {
+      node,
+      campaigns: () => sent.filter(({ type }) => type === 'preVote').length,
+      hear: () => receiver?.onMessage(heartbeat),
+      /** Time passes; then the late timer runs, then what `arrives`, then the rest. */
+      async pass(ms: number, arrives: () => void = () => undefined) {
+        nowMs += ms
+        timer?.()
+        arrives()
+        for (const callback of deferred.splice(0)) callback()
+        await settle()
+      },
+    }
+  }
+
+  test('counts one tick for it, after what came in meanwhile', async () => {
+    const world = await stalled()
+    world.hear()
+    for (let tick = 0; tick < 19; tick++) await world.pass(50)
+    expect(world.campaigns()).toBe(0)
+    // The twentieth tick would campaign, but a heartbeat was waiting.
+    await world.pass(5000, world.hear)
+    expect(world.node.state).toMatchObject({ role: 'follower', leaderId: 2 })
+    for (let tick = 0; tick < 17; tick++) await world.pass(50)
+    await world.pass(60_000)
+    expect(world.campaigns()).toBe(0)
+    await world.pass(50)
+    expect(world.campaigns()).toBe(2)
+    await world.node.stop()
+  })
+})
