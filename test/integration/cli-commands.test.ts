@@ -189,7 +189,11 @@ describe('rookery groups', () => {
     const args = withBroker(['consume', 'split', '-g', 'team', '--from', 'beginning'])
     const one = new RookeryProcess(args)
     const two = new RookeryProcess(args)
-    const shares = async () => (await describeGroup('team')).members.map(({ partitions }) => partitions.length)
+    const shares = async () => {
+      const { code, stdout } = await rookery(withBroker(['groups', 'describe', 'team', '--json']))
+      if (code !== 0) return [] // neither has joined yet
+      return (JSON.parse(stdout) as Described[])[0]!.members.map(({ partitions }) => partitions.length)
+    }
     await until(async () => (await shares()).join() === '2,2', 'two members with two partitions each', 20_000)
     expect(await run(['groups', 'describe', 'team'])).toMatch(/^team: Stable, 2 members, assignor range, /)
     expect((await one.signal('SIGINT')).code).toBe(0)

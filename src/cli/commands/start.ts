@@ -108,7 +108,7 @@ function logSettings(config: ParsedConfig, logger: Logger, format: 'human' | 'js
 }
 
 /** What a person wants to know first. */
-export function banner(
+function banner(
   config: ParsedConfig,
   node: Pick<RunningNode, 'bootstrapServers' | 'clusterId'>,
   version: string,
