@@ -174,6 +174,8 @@ export class LogDirectory implements LogHost {
         this.#logger.error({ partition: name, error }, 'partition is damaged')
       }
     })
+    // Folders of partitions that a killed process had made, and not yet synced.
+    if (!isClean) await files.syncDirectory(this.path)
   }
 
   async #loadOne(name: string, isClean: boolean, hint: LoadHint): Promise<void> {
