@@ -195,7 +195,7 @@ export class LocalLog implements PartitionLog {
     return this.#segments[0]?.baseOffset ?? this.#logStartOffset
   }
 
-  /** A sync failed: what lies above the flushed offset may be in memory only, and must not be believed. */
+  /** A sync failed: what lies above the flushed offset may never reach the disk, whatever is read back. */
   get syncFailed(): boolean {
     return this.#syncFailed
   }

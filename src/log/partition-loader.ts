@@ -25,8 +25,6 @@ export interface LoadOptions {
   /** -1: the checkpoint says nothing. */
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
-  /** Records at or above are dropped; Infinity for none. */
-  readonly endOffset: Offset
 }
 
 /**
@@ -161,7 +159,7 @@ async function recover(options: LoadOptions, segments: Segment[], epochs: EpochC
     for (const dropped of segments.splice(index + 1).reverse()) await dropped.remove()
   }
   const endOffset = segments.at(-1)!.endOffset
-  if (endOffset < Math.min(recoveryPoint, options.endOffset)) throw damaged(directory, endOffset, recoveryPoint)
+  if (endOffset < recoveryPoint) throw damaged(directory, endOffset, recoveryPoint)
   return segments
 }
 
@@ -180,7 +178,6 @@ async function recoverSegment(options: LoadOptions, segment: Segment, epochs: Ep
     verifyCrc: true,
     visit: (view, position) => {
       if (view.baseOffset < segment.endOffset) fault = 'offset goes back'
-      else if (view.lastOffset >= options.endOffset) fault = 'not synced'
       if (fault !== undefined) return false
       segment.noteBatch(view, position, config)
       if (view.leaderEpoch > epochs.latestEpoch) epochs.assign(view.leaderEpoch as LeaderEpoch, view.baseOffset)

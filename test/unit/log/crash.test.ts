@@ -24,7 +24,7 @@ interface Model {
   /** Moved up durably. */
   logStartOffset: Offset
   topicId: Uuid
-  /** A truncation or deletion is under way: nothing is appended. */
+  /** A truncation or deletion is under way: nothing else is done. */
   isBusy: boolean
 }
 
@@ -97,6 +97,13 @@ function observe(log: PartitionLog, model: Model): void {
   })
 }
 
+async function deleteRecords(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
+  model.isBusy = true
+  await log.deleteRecordsBefore(offset, log.flushedOffset)
+  model.logStartOffset = Math.max(model.logStartOffset, offset)
+  model.isBusy = false
+}
+
 /** Cuts the log; until that is done, either state of it may be found after a crash. */
 async function truncate(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
   model.isBusy = true
@@ -152,14 +159,7 @@ async function work(
       void log.flush().catch(() => {})
     } else if (action === 1) {
       const offset = draw(log.flushedOffset + 1)
-      if (offset > log.logStartOffset) {
-        void log.deleteRecordsBefore(offset, log.flushedOffset).then(
-          () => {
-            model.logStartOffset = Math.max(model.logStartOffset, offset)
-          },
-          () => {},
-        )
-      }
+      if (offset > log.logStartOffset) void deleteRecords(log, model, offset).catch(() => {})
     } else if (action === 2) {
       void logs.enforceRetention().catch(() => {})
     } else if (action === 3 && draw(8) === 0) {
