@@ -490,7 +490,7 @@ export class LocalLog implements PartitionLog {
       return cached
     }
     const active = this.#active
-    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.sizeBytes <= hotBytes) {
+    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.bytesFrom(fetchOffset) <= hotBytes) {
       try {
         const found = active.readSync(fetchOffset, endOffset, maxBytes, minOneBatch)
         if (found !== null) return found === undefined ? nothingRead : this.#readResult(found)

@@ -179,6 +179,13 @@ export class Segment {
     return true
   }
 
+  /** How far before the end of the segment a read at `offset` begins; infinity when the indexes are not in memory. */
+  bytesFrom(offset: Offset): number {
+    return this.#indexes === undefined
+      ? Number.POSITIVE_INFINITY
+      : this.sizeBytes - this.#indexes.offsets.lookup(offset)
+  }
+
   /**
    * Whole batches, as `PartitionLog.read` says, maybe none; undefined when the segment's last batch lies before
    * `fetchOffset`. `null`: the indexes must be loaded first.
