@@ -47,6 +47,7 @@ export async function start(options: StartOptions): Promise<void> {
   const node = await startUnlessSignalled({ config, platform, logger, topics, openRaftStorage: raftStorageOnDisk })
   if (node === undefined) return
   if (format === 'human') process.stdout.write(banner(config, node, options.version))
+  else logger.info({ bootstrapServers: node.bootstrapServers, folders: foldersOf(config) }, 'serving')
   try {
     await node.ended
   } catch (error) {
@@ -111,16 +112,19 @@ export function banner(
   node: Pick<RunningNode, 'bootstrapServers' | 'clusterId'>,
   version: string,
 ): string {
-  const folders = config.logDirs.map((folder) => resolve(folder)).join(', ')
   const lines = [
     `Rookery ${version} serves Kafka clients on ${node.bootstrapServers}`,
-    `  Data     ${folders} (cluster ${node.clusterId})`,
+    `  Data     ${foldersOf(config).join(', ')} (cluster ${node.clusterId})`,
     ...(config.unused.length === 0
       ? []
       : [`  Ignored  ${config.unused.join(', ')}: Kafka has these settings, Rookery does not use them`]),
     '  Stop     Ctrl-C',
   ]
   return `\n${lines.join('\n')}\n\n`
+}
+
+function foldersOf(config: ParsedConfig): string[] {
+  return config.logDirs.map((folder) => resolve(folder))
 }
 
 const signals = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
