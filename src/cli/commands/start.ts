@@ -44,7 +44,14 @@ export async function start(options: StartOptions): Promise<void> {
     colors: hasColors(process.stdout),
   })
   logSettings(config, logger, format)
-  const node = await startUnlessSignalled({ config, platform, logger, topics, openRaftStorage: raftStorageOnDisk })
+  const node = await startUnlessSignalled({
+    config,
+    platform,
+    logger,
+    topics,
+    poolThreads: poolThreads(process.env.UV_THREADPOOL_SIZE),
+    openRaftStorage: raftStorageOnDisk,
+  })
   if (node === undefined) return
   if (format === 'human') process.stdout.write(banner(config, node, options.version))
   else logger.info({ bootstrapServers: node.bootstrapServers, folders: foldersOf(config) }, 'serving')
@@ -121,6 +128,12 @@ export function banner(
     '  Stop     Ctrl-C',
   ]
   return `\n${lines.join('\n')}\n\n`
+}
+
+/** How many threads libuv makes of the variable, 2 at least: one syncs, one does everything else. */
+function poolThreads(variable: string | undefined): number {
+  const threads = Number.parseInt(variable ?? '', 10)
+  return Number.isNaN(threads) ? 4 : Math.min(Math.max(threads, 2), 1024)
 }
 
 function foldersOf(config: ParsedConfig): string[] {
