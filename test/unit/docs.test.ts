@@ -17,7 +17,6 @@ test('README.md has the APIs, commands and defaults of the code; `npm run docs` 
 describe.each(documents)('$name', ({ text }) => {
   test('names only files and folders that exist', () => {
     const paths = [...codeSpans(text)].filter(isPath)
-    expect(paths.length).toBeGreaterThan(0)
     expect(paths.filter((path) => !places.some((place) => exists(join(root, place, path))))).toEqual([])
   })
 
@@ -32,6 +31,12 @@ describe.each(documents)('$name', ({ text }) => {
       expect(readFileSync(join(root, 'test', file), 'utf8'), `${file}: ${title}`).toContain(title)
     }
   })
+})
+
+test('what is taken for a path, or for the name of a test, in the documents', () => {
+  const spans = ['log/segment.ts', 'log/', '.ci/', 'a.b', '--json', '<topic>-<partition>/', 'ARCHITECTURE.md']
+  expect(spans.filter(isPath)).toEqual(['log/segment.ts', 'log/', '.ci/', 'ARCHITECTURE.md'])
+  expect([...namedTests('`unit/a.test.ts`: "does\nthis"')]).toEqual([{ file: 'unit/a.test.ts', title: 'does this' }])
 })
 
 test("ARCHITECTURE.md's file map has every folder with source files", () => {
@@ -63,7 +68,8 @@ function isPath(span: string): boolean {
 
 /** `` `unit/log/crash.test.ts`: "after a power loss" `` names a test by its file and a part of its title. */
 function* namedTests(text: string): Iterable<{ readonly file: string; readonly title: string }> {
-  for (const [, file = '', title = ''] of text.matchAll(/`([\w/.-]+\.test\.ts)`: "([^"]+)"/g)) yield { file, title }
+  for (const [, file = '', title = ''] of text.matchAll(/`([\w/.-]+\.test\.ts)`:\s+"([^"]+)"/g))
+    yield { file, title: title.replace(/\s+/g, ' ') }
 }
 
 function sectionOf(text: string, heading: string): string {
