@@ -1,22 +1,13 @@
 import { join } from 'node:path'
-import {
-  assert,
-  type Deferred,
-  deferred,
-  type LeaderEpoch,
-  type Offset,
-  type ProducerEpoch,
-  type ProducerId,
-  type Uuid,
-} from '../base/index.ts'
+import { assert, type LeaderEpoch, type Offset, type ProducerEpoch, type ProducerId, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import type { Timer } from '../platform/index.ts'
-import { BatchView, checkBatch } from '../protocol/index.ts'
-import { type Validation, validateBatch } from './batch-validator.ts'
+import { BatchView } from '../protocol/index.ts'
+import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
 import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
 import type { LogEnvironment, LogHost } from './environment.ts'
 import { EpochCache, type EpochEntry } from './epoch-cache.ts'
 import { StorageError, storageErrorOf } from './errors.ts'
+import { type FlushedLog, Flusher } from './flusher.ts'
 import type { PooledFile } from './handle-pool.ts'
 import { Mutex } from './mutex.ts'
 import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts'
@@ -40,7 +31,6 @@ import type {
 /** Reads so near to the end of the log are from the page cache: reading them on the event loop beats the thread pool. */
 const hotBytes = 32 * 1024 * 1024
 const maxSyncReadBytes = 1024 * 1024
-const maxTimerMs = 2 ** 31 - 1
 
 const nothingRead: ReadResult = Object.freeze({
   chunks: Object.freeze([]) as readonly Buffer[],
@@ -68,11 +58,6 @@ interface RolledSegment {
   readonly snapshot: Buffer
 }
 
-interface FlushWaiter {
-  readonly offset: Offset
-  readonly done: Deferred<void>
-}
-
 /**
  * `PartitionLog` over segments in a folder.
  *
@@ -92,6 +77,7 @@ export class LocalLog implements PartitionLog {
   readonly #mutex = new Mutex()
   readonly #epochs = new EpochCache()
   readonly #tail: LogTail
+  readonly #flusher: Flusher
   #producers: ProducerState
   #config: TopicConfig
   #listener: LogListener | undefined
@@ -100,7 +86,6 @@ export class LocalLog implements PartitionLog {
   #sizeBytes = 0
   #logStartOffset: Offset
   #logEndOffset: Offset
-  #flushedOffset: Offset
   #highWatermark: Offset
   /** Caps the recovery point while a truncation is under way: -1 for none. */
   #recoveryPointCap: Offset = -1
@@ -121,11 +106,6 @@ export class LocalLog implements PartitionLog {
   #mustSyncParent = false
   #unstoredEpochs = false
   #snapshotOffset: Offset
-  #unflushedRecords = 0
-  #isFlushing = false
-  #flushAgain = false
-  #flushTimer: Timer | undefined
-  #waiters: FlushWaiter[] = []
 
   constructor(options: {
     readonly environment: LogEnvironment
@@ -153,10 +133,19 @@ export class LocalLog implements PartitionLog {
     for (const segment of loaded.segments) this.#sizeBytes += segment.sizeBytes
     this.#logStartOffset = loaded.logStartOffset
     this.#logEndOffset = loaded.segments.at(-1)?.endOffset ?? loaded.logStartOffset
-    this.#flushedOffset = this.#logEndOffset
     this.#highWatermark =
       loaded.highWatermark < 0 ? 0 : Math.max(this.#logStartOffset, Math.min(loaded.highWatermark, this.#logEndOffset))
     this.#tail = options.environment.tailCache.openTail()
+    const { platform, scheduler, probe } = options.environment
+    this.#flusher = new Flusher({
+      log: this.#asFlushed(),
+      scheduler,
+      mutex: this.#mutex,
+      clock: platform.clock,
+      timers: platform.timers,
+      timeUs: probe.flushTimeUs,
+      flushedOffset: this.#logEndOffset,
+    })
     this.#rollJitterMs = this.#drawJitter()
   }
 
@@ -169,7 +158,7 @@ export class LocalLog implements PartitionLog {
   }
 
   get flushedOffset(): Offset {
-    return this.#flushedOffset
+    return this.#flusher.flushedOffset
   }
 
   get highWatermark(): Offset {
@@ -199,7 +188,7 @@ export class LocalLog implements PartitionLog {
 
   /** Everything below is on disk and was checked: recovery begins here. */
   get recoveryPoint(): Offset {
-    return this.#recoveryPointCap < 0 ? this.#flushedOffset : Math.min(this.#flushedOffset, this.#recoveryPointCap)
+    return this.#recoveryPointCap < 0 ? this.flushedOffset : Math.min(this.flushedOffset, this.#recoveryPointCap)
   }
 
   get #firstSegmentOffset(): Offset {
@@ -222,7 +211,7 @@ export class LocalLog implements PartitionLog {
   updateConfig(config: TopicConfig): void {
     this.#config = config
     this.#rollJitterMs = this.#drawJitter()
-    if (this.#flushedOffset < this.#logEndOffset) this.#flushWhenDue()
+    this.#flushWhenDue()
   }
 
   // Appending
@@ -295,7 +284,7 @@ export class LocalLog implements PartitionLog {
 
   appendAsFollower(records: Buffer): void {
     this.#requireOnline()
-    const end = this.#checkFollowerBatches(records)
+    const end = checkReplicated(records, this.#logEndOffset)
     const view = new BatchView(records)
     // Consecutive batches of one segment are one write.
     let start = 0
@@ -311,30 +300,6 @@ export class LocalLog implements PartitionLog {
     }
     this.#writeMany(records, start, end)
     if (end > 0) this.#flushWhenDue()
-  }
-
-  /** Where the last whole batch ends. Throws when a batch is damaged or doesn't continue the log. */
-  #checkFollowerBatches(records: Buffer): number {
-    const view = new BatchView(records)
-    let nextOffset = this.#logEndOffset
-    let at = 0
-    while (at < records.length) {
-      const check = checkBatch(records, at, records.length)
-      if (check === 'truncated' && at > 0) break
-      const name = `${this.topic}-${this.partition}`
-      if (check !== 'ok')
-        throw new StorageError(`Batch that the leader of ${name} sent is corrupt (${check})`, this.directory)
-      view.moveTo(records, at)
-      if (view.baseOffset < nextOffset || view.lastOffsetDelta < 0) {
-        throw new StorageError(
-          `Batch at offset ${view.baseOffset} that the leader of ${name} sent does not continue the log, which ends at ${nextOffset}`,
-          this.directory,
-        )
-      }
-      nextOffset = view.lastOffset + 1
-      at += view.sizeBytes
-    }
-    return at
   }
 
   #writeMany(records: Buffer, start: number, end: number): void {
@@ -366,7 +331,7 @@ export class LocalLog implements PartitionLog {
     replayBatch(this.#producers, view)
     this.#tail.append(view.bytes, baseOffset, lastOffset + 1)
     this.#logEndOffset = lastOffset + 1
-    this.#unflushedRecords += lastOffset - baseOffset + 1
+    this.#flusher.noteAppended(lastOffset - baseOffset + 1)
   }
 
   get #active(): Segment {
@@ -421,7 +386,7 @@ export class LocalLog implements PartitionLog {
     this.#segments.push(next)
     this.#changedNames++
     this.#rollJitterMs = this.#drawJitter()
-    this.#requestFlush()
+    this.#flusher.request()
   }
 
   #drawJitter(): number {
@@ -434,56 +399,30 @@ export class LocalLog implements PartitionLog {
 
   flush(): Promise<void> {
     this.#requireOnline()
-    if (this.#flushedOffset >= this.#logEndOffset) return Promise.resolve()
-    const waiter = { offset: this.#logEndOffset, done: deferred<void>() }
-    this.#waiters.push(waiter)
-    this.#requestFlush()
-    return waiter.done.promise
+    return this.flushedOffset >= this.#logEndOffset ? Promise.resolve() : this.#flusher.wait(this.#logEndOffset)
   }
 
-  /** After an append: syncs now, after enough records, or after a time, as the topic says. */
   #flushWhenDue(): void {
-    const { flushMessages, flushMs } = this.#config
-    if (this.#unflushedRecords >= flushMessages) {
-      this.#requestFlush()
-    } else if (flushMs <= maxTimerMs && this.#flushTimer === undefined) {
-      this.#flushTimer = this.#environment.platform.timers.set(flushMs, () => {
-        this.#flushTimer = undefined
-        this.#requestFlush()
-      })
+    this.#flusher.requestWhenDue(this.#config.flushMessages, this.#config.flushMs)
+  }
+
+  #asFlushed(): FlushedLog {
+    const endOffset = () => this.#logEndOffset
+    const isOnline = () => this.isOnline
+    return {
+      get logEndOffset() {
+        return endOffset()
+      },
+      get isOnline() {
+        return isOnline()
+      },
+      syncEverything: () => this.#syncEverything(),
+      onFlushed: (offset) => this.#listener?.onFlushed(offset),
+      onSyncFailed: (error) => {
+        this.#syncFailed = true
+        this.#fail(error)
+      },
     }
-  }
-
-  #requestFlush(): void {
-    this.#flushAgain = true
-    if (this.#isFlushing) return
-    this.#isFlushing = true
-    void this.#flushLoop()
-  }
-
-  /** One sync at a time; all that is appended while it runs shares the next one. */
-  async #flushLoop(): Promise<void> {
-    try {
-      while (this.#flushAgain && this.#state === 'online') {
-        await this.#mutex.run(() => this.#environment.scheduler.run('log', () => this.#flushOnce()))
-      }
-    } catch (error) {
-      this.#syncFailed = true
-      this.#fail(error)
-    } finally {
-      this.#isFlushing = false
-    }
-  }
-
-  async #flushOnce(): Promise<void> {
-    if (this.#state !== 'online') return
-    this.#flushAgain = false
-    const clock = this.#environment.platform.clock
-    const startedMs = clock.monotonic()
-    const target = this.#logEndOffset
-    await this.#syncEverything()
-    this.#environment.probe.flushTimeUs.record((clock.monotonic() - startedMs) * 1000)
-    if (this.#state === 'online') this.#moveFlushedOffset(target)
   }
 
   /** Makes durable all that the log holds when this is called: contents first, then the names that lead to them. */
@@ -499,9 +438,6 @@ export class LocalLog implements PartitionLog {
     this.#newFiles = []
     this.#mustSyncParent = false
     this.#unstoredEpochs = false
-    this.#unflushedRecords = 0
-    this.#flushTimer?.cancel()
-    this.#flushTimer = undefined
     for (const file of newFiles) {
       await file.sync()
       file.discard()
@@ -519,17 +455,6 @@ export class LocalLog implements PartitionLog {
       this.#syncedNames = changedNames
     }
     if (mustSyncParent) await this.#environment.platform.files.syncDirectory(this.#host.path)
-  }
-
-  #moveFlushedOffset(target: Offset): void {
-    if (target <= this.#flushedOffset) return
-    this.#flushedOffset = target
-    if (this.#waiters.length > 0) {
-      const due = this.#waiters.filter((waiter) => waiter.offset <= target)
-      this.#waiters = this.#waiters.filter((waiter) => waiter.offset > target)
-      for (const waiter of due) waiter.done.resolve()
-    }
-    this.#listener?.onFlushed(target)
   }
 
   /** Epochs without a record yet are not stored: whoever leads after a restart has a newer one. */
@@ -764,7 +689,7 @@ export class LocalLog implements PartitionLog {
 
   #endAt(endOffset: Offset): void {
     this.#logEndOffset = endOffset
-    this.#flushedOffset = Math.min(this.#flushedOffset, endOffset)
+    this.#flusher.truncateTo(endOffset)
     if (this.#highWatermark > endOffset) this.#highWatermark = endOffset
     if (this.#logStartOffset > endOffset) this.#logStartOffset = endOffset
     this.#epochs.truncateFromEnd(endOffset)
@@ -774,12 +699,13 @@ export class LocalLog implements PartitionLog {
     await writeEpochs(this.#environment.platform.files, this.directory, this.#storableEpochs())
     this.#unstoredEpochs = false
     this.#changedNames++
+    this.#flusher.beginSync()
     await this.#syncEverything()
     this.#recoveryPointCap = -1
-    this.#moveFlushedOffset(this.#logEndOffset)
-    for (const waiter of this.#waiters.splice(0)) {
-      waiter.done.reject(new StorageError(`Records of ${this.topic}-${this.partition} were truncated`, this.directory))
-    }
+    this.#flusher.moveTo(this.#logEndOffset)
+    this.#flusher.rejectWaiters(
+      new StorageError(`Records of ${this.topic}-${this.partition} were truncated`, this.directory),
+    )
   }
 
   async #rebuildProducers(): Promise<void> {
@@ -827,7 +753,7 @@ export class LocalLog implements PartitionLog {
       let count = await this.#countExpired(nowMs)
       if (count === this.#segments.length) {
         // The active one too, unless something was appended meanwhile.
-        if (this.#logEndOffset > Math.min(this.#highWatermark, this.#flushedOffset)) {
+        if (this.#logEndOffset > Math.min(this.#highWatermark, this.flushedOffset)) {
           count--
         } else {
           this.#roll(this.#logEndOffset)
@@ -856,7 +782,7 @@ export class LocalLog implements PartitionLog {
     let count = 0
     for (const segment of this.#segments) {
       const endOffset = this.#segments[count + 1]?.baseOffset ?? this.#logEndOffset
-      if (segment.sizeBytes === 0 || endOffset > this.#highWatermark || endOffset > this.#flushedOffset) break
+      if (segment.sizeBytes === 0 || endOffset > this.#highWatermark || endOffset > this.flushedOffset) break
       const isBelowStart = endOffset <= this.#logStartOffset && segment !== this.#active
       const isExcess = cleanupPolicy.delete && excessBytes >= segment.sizeBytes
       if (!isBelowStart && !isExcess) {
@@ -887,14 +813,14 @@ export class LocalLog implements PartitionLog {
         await this.#environment.scheduler.run('log', async () => {
           const active = this.#active
           active.noteLargestTimestamp()
-          await active.storeIndexes()
+          if (await active.storeIndexes()) this.#changedNames++
           if (this.#snapshotOffset !== this.#logEndOffset) {
             await this.#storeSnapshot(this.#logEndOffset, encodeProducerSnapshot(this.#producers.entries()))
+            this.#changedNames++
           }
-          this.#changedNames++
           await this.#syncEverything()
         })
-        this.#moveFlushedOffset(this.#logEndOffset)
+        this.#flusher.moveTo(this.#logEndOffset)
       }
       this.#release('closed')
     })
@@ -912,17 +838,15 @@ export class LocalLog implements PartitionLog {
     if (this.#state !== 'online') return
     this.#fault = error
     this.#release('offline')
-    for (const waiter of this.#waiters.splice(0)) waiter.done.reject(error)
     this.#listener?.onFailed(error)
   }
 
   #release(state: 'offline' | 'closed'): void {
     this.#state = state
-    this.#flushTimer?.cancel()
-    this.#flushTimer = undefined
     this.#tail.clear()
     for (const segment of this.#segments) this.#environment.indexCache.forget(segment)
     if (state === 'closed') for (const segment of this.#segments) segment.log.discard()
+    this.#flusher.stop(this.#notOnline())
   }
 
   /** Takes the whole directory offline, this log with it. */
@@ -949,7 +873,10 @@ export class LocalLog implements PartitionLog {
   }
 
   #requireOnline(): void {
-    if (this.#state === 'online') return
-    throw this.#fault ?? new StorageError(`Log of ${this.topic}-${this.partition} is closed`, this.directory)
+    if (this.#state !== 'online') throw this.#notOnline()
+  }
+
+  #notOnline(): StorageError {
+    return this.#fault ?? new StorageError(`Log of ${this.topic}-${this.partition} is closed`, this.directory)
   }
 }

@@ -65,6 +65,7 @@ export class LogDirectory implements LogHost {
   readonly #logger: Logger
   readonly #events: LogDirectoryEvents
   readonly #lock: DirectoryLock
+  readonly #defaultConfig: TopicConfig
   /** By partition name. Offline ones stay until the directory is reopened. */
   readonly logs = new Map<string, LocalLog>()
   /** Partitions whose folder is damaged, with why. */
@@ -86,7 +87,10 @@ export class LogDirectory implements LogHost {
     readonly path: string
     readonly directoryId: Uuid
     readonly lock: DirectoryLock
+    /** For partitions that are found. */
+    readonly defaultConfig: TopicConfig
   }) {
+    this.#defaultConfig = options.defaultConfig
     this.#environment = options.environment
     this.#events = options.events
     this.path = options.path
@@ -122,7 +126,7 @@ export class LogDirectory implements LogHost {
   }
 
   /** Loads every partition in the folder. A damaged one is left out and told; an unreadable disk throws. */
-  async load(defaultConfig: TopicConfig): Promise<void> {
+  async load(): Promise<void> {
     const { files } = this.#environment.platform
     const marker = join(this.path, cleanShutdownFile)
     const isClean = (await files.stat(marker)) !== undefined
@@ -136,7 +140,7 @@ export class LogDirectory implements LogHost {
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
       endOffset: Number.POSITIVE_INFINITY,
-      config: defaultConfig,
+      config: this.#defaultConfig,
     }))
     if (isClean) {
       await files.remove(marker)
@@ -371,7 +375,7 @@ export class LogDirectory implements LogHost {
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
           endOffset: log?.syncFailed === true ? log.flushedOffset : Number.POSITIVE_INFINITY,
-          config: log?.config ?? this.#anyConfig(before),
+          config: log?.config ?? this.#defaultConfig,
         }
       })
     } catch (error) {
@@ -387,11 +391,6 @@ export class LogDirectory implements LogHost {
     }
     this.#error = undefined
     this.#logger.info({ partitions: this.logs.size }, 'log directory is online again')
-  }
-
-  #anyConfig(logs: ReadonlyMap<string, LocalLog>): TopicConfig {
-    for (const log of logs.values()) return log.config
-    throw new StorageError(`Folder ${this.path} has a partition that was not there before`, this.path)
   }
 
   /** Clean shutdown: the next start trusts what it finds. Gives the lock back in any case. */

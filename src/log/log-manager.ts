@@ -249,9 +249,10 @@ class DirectoryLogManager implements LogManager {
       path: claim.path,
       directoryId,
       lock: claim.lock,
+      defaultConfig: this.#config.topicDefaults,
     })
     try {
-      await directory.load(this.#config.topicDefaults)
+      await directory.load()
       this.#directories.push(directory)
     } catch (error) {
       this.#leaveOut(claim.path, error)

@@ -14,7 +14,7 @@ const lookAheadBytes = 8 * 1024
 const maxIndexFileBytes = 64 * 1024 * 1024
 
 /** The file name that all files of a segment share: the base offset in 20 digits. */
-export function segmentFileName(baseOffset: Offset, extension: string): string {
+function segmentFileName(baseOffset: Offset, extension: string): string {
   return `${String(baseOffset).padStart(20, '0')}.${extension}`
 }
 
@@ -55,6 +55,8 @@ export class Segment {
   readonly directory: string
   readonly #files: SegmentFiles
   #indexes: SegmentIndexes | undefined
+  /** The files hold what the memory does. */
+  #areIndexesStored: boolean = false
   #bytesSinceEntry = 0
   /** Largest timestamp, with the last offset of its batch; undefined when it isn't known yet. */
   #largest: TimeIndexEntry | undefined
@@ -144,21 +146,30 @@ export class Segment {
       this.#bytesSinceEntry = 0
     }
     this.#bytesSinceEntry += sizeBytes
+    this.#areIndexesStored = false
     this.endOffset = lastOffset + 1
   }
 
   /** The last entry of the time index, which tells the segment's largest timestamp. No batch is noted after it. */
   noteLargestTimestamp(): void {
     const largest = this.#largest
-    if (largest !== undefined && this.sizeBytes > 0)
-      this.#requireIndexes().times.maybeAppend(largest.timestamp, largest.offset)
+    const { times } = this.#requireIndexes()
+    const { count } = times
+    if (largest !== undefined && this.sizeBytes > 0) times.maybeAppend(largest.timestamp, largest.offset)
+    if (times.count > count) this.#areIndexesStored = false
   }
 
-  /** Writes both index files as they are in memory, and syncs them. The names are not synced. */
-  async storeIndexes(): Promise<void> {
+  /**
+   * Writes both index files as they are in memory, and syncs them. The names are not synced. Answers false when the files
+   * are like that already.
+   */
+  async storeIndexes(): Promise<boolean> {
+    if (this.#areIndexesStored) return false
     const { offsets, times } = this.#requireIndexes()
+    this.#areIndexesStored = true
     await this.#storeFile('index', Buffer.from(offsets.stored))
     await this.#storeFile('timeindex', Buffer.from(times.stored))
+    return true
   }
 
   /**
@@ -253,16 +264,14 @@ export class Segment {
       files.readFile(this.#path('timeindex'), maxIndexFileBytes),
     ])
     if (this.#indexes !== undefined) return this.#indexes
-    const loaded = await this.#checkedIndexes(stored[0], stored[1])
-    if (loaded !== undefined) {
-      this.#indexes ??= loaded
-      return this.#indexes
-    }
-    const rebuilt = await this.#rebuiltIndexes()
-    this.#indexes ??= rebuilt
+    const checked = await this.#checkedIndexes(stored[0], stored[1])
+    const loaded = checked ?? (await this.#rebuiltIndexes())
+    if (this.#indexes !== undefined) return this.#indexes
+    this.#indexes = loaded
+    this.#areIndexesStored = checked !== undefined
     // Stored, so that the next one who looks finds them.
     await this.storeIndexes()
-    return rebuilt
+    return loaded
   }
 
   /** Gives their memory back; they are stored. */
@@ -278,6 +287,7 @@ export class Segment {
   /** Starts the indexes afresh, for `noteBatch` to fill them again from the first batch. */
   resetIndexes(): void {
     this.#indexes = { offsets: new OffsetIndex(this.baseOffset), times: new TimeIndex(this.baseOffset) }
+    this.#areIndexesStored = false
     this.#bytesSinceEntry = 0
     this.#largest = { timestamp: -1, offset: this.baseOffset }
     this.#firstTimestamp = undefined
@@ -307,6 +317,7 @@ export class Segment {
     await this.log.truncate(position)
     await this.log.sync()
     this.sizeBytes = position
+    this.#areIndexesStored = false
     offsets.truncateTo(endOffset)
     times.truncateTo(endOffset)
     let largest = times.last ?? { timestamp: -1, offset: this.baseOffset }

@@ -100,7 +100,9 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new ConfigError([{ key: undefined, message: `Cannot read ${path}: ${messageOf(error)}` }], { cause: error })
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const message = isMissing ? `There is no file ${path}` : `Cannot read ${path}: ${messageOf(error)}`
+    throw new ConfigError([{ key: undefined, message }], { cause: error })
   }
 }
 
@@ -114,7 +116,7 @@ function logSettings(config: ParsedConfig, logger: Logger, format: 'human' | 'js
 }
 
 /** What a person wants to know first. */
-export function banner(
+function banner(
   config: ParsedConfig,
   node: Pick<RunningNode, 'bootstrapServers' | 'clusterId'>,
   version: string,

@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { LeaderEpoch, Offset } from '../../../src/base/index.ts'
-import { FlushScheduler, type LogManager, type PartitionLog, StorageError } from '../../../src/log/index.ts'
+import {
+  ClusterIdMismatchError,
+  FlushScheduler,
+  type LogManager,
+  type PartitionLog,
+  StorageError,
+} from '../../../src/log/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import {
@@ -14,6 +20,7 @@ import {
   openLogs,
   read,
   readAll,
+  topicConfig,
   type topicId,
 } from './support.ts'
 
@@ -383,6 +390,9 @@ describe('whose folder it is', () => {
     const expected = 'MkU3OEVBNTcwNTJENDM2Qg'
     await expect(simulation.run(openLogs(host.platform, { keys: { 'cluster.id': expected } }))).rejects.toThrow(
       `Folder ${directory} belongs to cluster.id ${clusterId}, but this node has cluster.id ${expected}. To start with an empty folder and keep the old one beside it: mv '${directory}' '${directory}.${clusterId}'`,
+    )
+    await expect(simulation.run(openLogs(host.platform, { keys: { 'node.id': 2 } }))).rejects.toBeInstanceOf(
+      ClusterIdMismatchError,
     )
     await expect(simulation.run(openLogs(host.platform, { keys: { 'node.id': 2 } }))).rejects.toThrow(
       'belongs to node.id 1',

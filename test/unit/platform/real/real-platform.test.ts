@@ -112,3 +112,9 @@ test('a delay beyond the range of setTimeout does not fire early', () => {
     vi.useRealTimers()
   }
 })
+
+// Node's own recursive mkdir spins for ever there.
+test.runIf(process.platform === 'linux')('a folder where the file system takes none is refused', async () => {
+  const { files } = createRealPlatform()
+  await expect(files.makeDirectory('/proc/rookery/data')).rejects.toMatchObject({ code: 'FILE_FAILED' })
+})
