@@ -24,9 +24,10 @@ export const deleteTopics = defineApi({
     const { coordination } = context.services
     const asked = askedTopics(request, context.apiVersion)
     const names = asked.map(({ name, topicId }) => name ?? coordination.image.topics.byId(topicId)?.name ?? topicId)
+    const times = new Map<string, number>()
+    for (const name of names) times.set(name, (times.get(name) ?? 0) + 1)
     const isRefused = asked.map(
-      ({ name, topicId }, i) =>
-        (name === null) === (topicId === zeroUuid) || names.indexOf(names[i]!) !== names.lastIndexOf(names[i]!),
+      ({ name, topicId }, i) => (name === null) === (topicId === zeroUuid) || times.get(names[i]!) !== 1,
     )
     const wanted = asked.filter((_, i) => !isRefused[i]).map(deleteRequest)
     const options = { timeoutMs: Math.max(0, request.timeoutMs) }

@@ -7,6 +7,7 @@ import {
   type MessageInput,
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
+import { distinct } from './distinct.ts'
 import { errorMessageOf } from './errors.ts'
 import { isLegalTopicName } from './topic-names.ts'
 
@@ -23,7 +24,11 @@ export const describeConfigs = defineApi({
   api: apis.DescribeConfigs,
   versions: { min: 1, max: 4 },
   handle: (request, context) => ({
-    body: { results: request.resources.map((resource) => describe(resource, request, context)) },
+    body: {
+      results: distinct(request.resources, ({ resourceType, resourceName }) => `${resourceType}/${resourceName}`).map(
+        (resource) => describe(resource, request, context),
+      ),
+    },
   }),
   fault: (request, errorCode) => ({
     results: request.resources.map((resource) => refused(resource, errorCode, errorMessageOf(errorCode))),

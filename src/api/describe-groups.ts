@@ -2,6 +2,7 @@ import type { DescribeGroupResponse } from '../group/index.ts'
 import { apis, type DescribeGroupsResponse, ErrorCode, type MessageInput } from '../protocol/index.ts'
 import { defineApi } from './api.ts'
 import { groupOperations, operationsNotAsked } from './authorized-operations.ts'
+import { distinct } from './distinct.ts'
 import { errorCodeOf, errorMessageOf } from './errors.ts'
 
 /**
@@ -15,7 +16,7 @@ export const describeGroups = defineApi({
   api: apis.DescribeGroups,
   versions: { min: 0, max: 6 },
   async handle(request, { apiVersion, services }) {
-    const described = await services.groups.describeGroups(request.groups)
+    const described = await services.groups.describeGroups(distinct(request.groups, (groupId) => groupId))
     const operations = request.includeAuthorizedOperations ? groupOperations : operationsNotAsked
     return { body: { groups: described.map((group) => groupAnswer(group, operations, apiVersion)) } }
   },

@@ -8,6 +8,7 @@ import {
   type OffsetFetchResponse,
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
+import { distinct } from './distinct.ts'
 import { errorCodeOf } from './errors.ts'
 
 /**
@@ -60,7 +61,7 @@ function groupsOf(request: OffsetFetchRequest, { apiVersion, services }: Request
   })
   if (apiVersion < 8) return [{ groupId: request.groupId, topics: request.topics?.map(byName) ?? null }]
   const { image } = services.coordination
-  return request.groups.map(({ groupId, topics }) => ({
+  return distinct(request.groups, ({ groupId }) => groupId).map(({ groupId, topics }) => ({
     groupId,
     topics:
       topics?.map((topic) =>

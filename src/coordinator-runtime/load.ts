@@ -1,5 +1,6 @@
+import type { Offset } from '../base/index.ts'
 import type { Clock, Offload, Timers } from '../platform/index.ts'
-import { BatchView, openRecordBytesOff, readRecords } from '../protocol/index.ts'
+import { BatchView, codecById, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { Pacer } from './pacer.ts'
 import type { PartitionStore } from './ports.ts'
 import type { Shard } from './shard.ts'
@@ -41,39 +42,50 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
     // Taken before the read: an empty answer then means that nothing is left below this offset (compaction leaves gaps).
     const committed = store.bounds(partition, leaderEpoch)
     if (committed === undefined) return 'not-leader'
-    const batches = await store.read(partition, leaderEpoch, position, readBytes)
-    if (batches === 'not-leader') return 'not-leader'
-    for (const bytes of batches) {
-      const batch = new BatchView(bytes)
-      loaded.records += await replayBatch(shard, batch, tools, pacer)
-      loaded.bytes += bytes.length
-      position = batch.lastOffset + 1
+    const chunks = await store.read(partition, leaderEpoch, position, readBytes)
+    if (chunks === 'not-leader') return 'not-leader'
+    for (const chunk of chunks) {
+      const read = await replayChunk(shard, chunk, tools, pacer)
+      loaded.records += read.records
+      loaded.bytes += chunk.length
+      position = read.nextOffset
     }
-    if (batches.length === 0) {
-      if (committed.highWatermark >= bounds.logEndOffset) break
-      await new Promise<void>((resolve) => timers.set(commitPollMs, resolve))
-    }
+    if (chunks.length > 0) continue
+    if (store.bounds(partition, leaderEpoch) === undefined) return 'not-leader'
+    if (committed.highWatermark >= bounds.logEndOffset) break
+    await new Promise<void>((resolve) => timers.set(commitPollMs, resolve))
   }
   return loaded
 }
 
-/** Markers, and records inside transactions, are passed over: what became of the transaction is for its own replay to know. */
-async function replayBatch<M extends StateMachine<R, E>, R, E>(
+/**
+ * Markers, and records inside transactions, are passed over: what became of a transaction is for its own replay to know.
+ * Batches of a chunk share stretches of work: a turn of a busy loop for each of many small ones would take minutes.
+ */
+async function replayChunk<M extends StateMachine<R, E>, R, E>(
   shard: Shard<M, R, E>,
-  batch: BatchView,
+  chunk: Buffer,
   { codec, clock, offload }: LoadTools<R>,
   pacer: Pacer,
-): Promise<number> {
-  if (batch.isControl || batch.isTransactional) return 0
-  const recordBytes = await openRecordBytesOff(batch, maxUnpackedBytes, offload)
+): Promise<{ readonly records: number; readonly nextOffset: Offset }> {
+  let records = 0
   let until = await pacer.turn()
-  let count = 0
-  for (const { key, value } of readRecords(batch, recordBytes)) {
-    if (shard.phase !== 'loading') break
-    const record = key === null ? undefined : codec.decode(key, value)
-    if (record !== undefined) shard.machine.replay(record)
-    count++
-    if (count % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
+  const batch = new BatchView(chunk)
+  for (let position = 0; position < chunk.length; position += batch.sizeBytes) {
+    batch.moveTo(chunk, position)
+    if (batch.isControl || batch.isTransactional) continue
+    let { recordBytes } = batch
+    if (codecById(batch.codecId) !== 'none') {
+      recordBytes = await openRecordBytesOff(batch, maxUnpackedBytes, offload)
+      until = await pacer.turn()
+    }
+    for (const { key, value } of readRecords(batch, recordBytes)) {
+      if (shard.phase !== 'loading') break
+      const record = key === null ? undefined : codec.decode(key, value)
+      if (record !== undefined) shard.machine.replay(record)
+      records++
+      if (records % recordsPerLook === 0 && clock.monotonic() >= until) until = await pacer.turn()
+    }
   }
-  return count
+  return { records, nextOffset: batch.lastOffset + 1 }
 }

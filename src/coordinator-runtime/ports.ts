@@ -15,8 +15,8 @@ export interface PartitionStore {
    */
   append(partition: TopicPartition, leaderEpoch: LeaderEpoch, batch: Buffer): StoreAppendResult
   /**
-   * Reads what is committed from `fromOffset` on, whole batches in order; an empty list when nothing more is committed at
-   * present. Batches are copies: they may be kept. Rejects when the log cannot be read.
+   * Reads what is committed from `fromOffset` on: whole batches in order, one or more in each buffer; an empty list when
+   * nothing more is committed at present. The buffers are copies: they may be kept. Rejects when the log cannot be read.
    */
   read(
     partition: TopicPartition,

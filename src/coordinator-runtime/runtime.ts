@@ -211,7 +211,10 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
           return
         }
         shard.phase = 'active'
-        logger.info({ ...loaded, loadMs: Math.round(clock.monotonic() - startedMs) }, 'coordinator loaded')
+        const fields = { ...loaded, loadMs: Math.round(clock.monotonic() - startedMs) }
+        // A node has many of these partitions, and most of them are empty.
+        if (loaded.records > 0) logger.info(fields, 'coordinator loaded')
+        else logger.debug(fields, 'coordinator loaded')
         this.#execute(shard, null, shard.machine.onLoaded(this.#now()))
       },
       (error: unknown) => {

@@ -15,7 +15,7 @@ import type { GroupTimer } from './effects.ts'
 import { GroupMachine } from './group-machine.ts'
 import type { DeletedTopic } from './offset-rules.ts'
 import { partitionFor } from './partition-for.ts'
-import { type GroupRecord, groupRecordCodec } from './records.ts'
+import { type GroupRecord, groupRecordCodec, isStorable } from './records.ts'
 import type {
   DeleteGroupResponse,
   DescribeGroupResponse,
@@ -51,8 +51,8 @@ export interface GroupCoordinatorOptions {
   readonly writeTimeoutMs: number
 }
 
-/** Of a client id this much goes into member ids: names on the wire have a limit. */
-const maxIdPrefix = 1000
+/** Of a client id, or an instance id in a member id, no more is kept: names on the wire have a limit. */
+const maxClientIdLength = 1000
 /** Between two tries to forget a deleted topic in a partition that is being loaded. */
 const deleteTopicsRetryMs = 200
 
@@ -97,13 +97,21 @@ export class GroupCoordinator {
   async joinGroup(request: JoinGroupRequest): Promise<JoinGroupResponse> {
     const { groupId, memberId, sessionTimeoutMs } = request
     const { minSessionTimeoutMs, maxSessionTimeoutMs } = this.#options.config
-    if (groupId === '') return { ok: false, reason: 'invalid-group-id', memberId }
+    if (groupId === '' || !isStorable(groupId)) return { ok: false, reason: 'invalid-group-id', memberId }
     if (sessionTimeoutMs < minSessionTimeoutMs || sessionTimeoutMs > maxSessionTimeoutMs) {
       return { ok: false, reason: 'invalid-session-timeout', memberId }
     }
-    const newMemberId = memberId === '' ? this.#newMemberId(request.groupInstanceId ?? request.clientId) : memberId
+    const { protocolType, protocols, groupInstanceId } = request
+    if (!isStorable(protocolType) || !protocols.every(({ name }) => isStorable(name))) {
+      return { ok: false, reason: 'inconsistent-group-protocol', memberId }
+    }
+    if (groupInstanceId !== null && !isStorable(groupInstanceId)) {
+      return { ok: false, reason: 'unknown-server-error', memberId }
+    }
+    const clientId = request.clientId.slice(0, maxClientIdLength)
+    const newMemberId = memberId === '' ? this.#newMemberId(groupInstanceId ?? clientId) : memberId
     const result = await this.#run<JoinGroupResponse>(groupId, (machine, now, ticket) =>
-      machine.members.join(request, newMemberId, ticket, now),
+      machine.members.join({ ...request, clientId }, newMemberId, ticket, now),
     )
     return result.ok ? result.value : { ok: false, reason: orServerError(result.reason), memberId }
   }
@@ -141,6 +149,7 @@ export class GroupCoordinator {
 
   /** The group id may be empty: old clients commit so. */
   async offsetCommit(request: OffsetCommitRequest): Promise<OffsetCommitResponse> {
+    if (!isStorable(request.groupId)) return { ok: false, reason: 'invalid-group-id' }
     const result = await this.#run<OffsetCommitResponse>(request.groupId, (machine, now, ticket) =>
       machine.offsets.commit(request, ticket, now),
     )
@@ -251,7 +260,7 @@ export class GroupCoordinator {
     bytes[8] = (bytes[8]! & 0x3f) | 0x80
     const hex = bytes.toString('hex')
     const uuid = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
-    return `${name.slice(0, maxIdPrefix)}-${uuid}`
+    return `${name.slice(0, maxClientIdLength)}-${uuid}`
   }
 }
 

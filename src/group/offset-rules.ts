@@ -5,7 +5,7 @@ import { type ClassicGroups, findMember } from './classic-groups.ts'
 import type { GroupConfig } from './config.ts'
 import { Effects } from './effects.ts'
 import { Member } from './member.ts'
-import type { CommittedOffset, OffsetRecord } from './records.ts'
+import { type CommittedOffset, isStorable, type OffsetRecord } from './records.ts'
 import type {
   DeleteGroupResponse,
   FetchedOffset,
@@ -74,15 +74,17 @@ export class OffsetRules {
     const topics = request.topics.map(({ topic, topicId, partitions }) => ({
       topic,
       partitions: partitions.map(({ partition, offset, leaderEpoch, metadata }) => {
-        if (metadata !== null && metadata.length > this.#config.offsetMetadataMaxBytes) {
+        const length = metadata?.length ?? 0
+        if (metadata !== null && (length > this.#config.offsetMetadataMaxBytes || !isStorable(metadata))) {
           return { partition, reason: 'offset-metadata-too-large' as const }
         }
+        if (!Number.isSafeInteger(offset)) return { partition, reason: 'offset-out-of-range' as const }
         const value: CommittedOffset = {
           offset,
           leaderEpoch,
           metadata: metadata ?? '',
           commitTimestampMs: now.wallMs,
-          expireTimestampMs: retentionTimeMs < 0 ? -1 : now.wallMs + retentionTimeMs,
+          expireTimestampMs: retentionTimeMs < 0 ? -1 : Math.min(now.wallMs + retentionTimeMs, Number.MAX_SAFE_INTEGER),
           topicId,
         }
         effects.records.push({ kind: 'offset', groupId, topic, partition, value })

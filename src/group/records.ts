@@ -46,6 +46,17 @@ export interface CommittedOffset {
   readonly topicId: Uuid
 }
 
+/** Strings in records take at most this many bytes of UTF-8. */
+const maxStringBytes = 32767
+
+/**
+ * Whether a text that a client sent can be stored. One that came in need not fit again: a byte that isn't UTF-8 is read as a
+ * character of three bytes.
+ */
+export function isStorable(text: string): boolean {
+  return 3 * text.length <= maxStringBytes || Buffer.byteLength(text) <= maxStringBytes
+}
+
 /** A record that a newer coordinator wrote: passing over it would lose what it says. */
 class GroupRecordError extends RookeryError {
   readonly code = 'GROUP_RECORD_UNKNOWN'

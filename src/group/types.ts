@@ -28,6 +28,7 @@ export interface JoinGroupRequest {
   /** '' on the first join. */
   readonly memberId: string
   readonly groupInstanceId: string | null
+  /** What is past a thousand characters is cut. */
   readonly clientId: string
   /** As Kafka shows it: `/127.0.0.1`. */
   readonly clientHost: string
@@ -161,12 +162,12 @@ export type OffsetCommitResponse =
         readonly topic: string
         readonly partitions: readonly {
           readonly partition: number
-          readonly reason: 'offset-metadata-too-large' | null
+          readonly reason: 'offset-metadata-too-large' | 'offset-out-of-range' | null
         }[]
       }[]
     }
   | Refused<
-      CoordinatorRefusal | MemberRefusal | 'group-id-not-found' | 'invalid-commit-offset-size' | 'unknown-server-error'
+      CoordinatorRefusal | MemberRefusal | 'invalid-group-id' | 'group-id-not-found' | 'invalid-commit-offset-size'
     >
 
 export interface OffsetFetchRequest {

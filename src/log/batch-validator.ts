@@ -1,4 +1,4 @@
-import { assert } from '../base/index.ts'
+import { assert, type Offset } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import type { Offload } from '../platform/index.ts'
 import {
@@ -52,6 +52,30 @@ export function validateBatch(
   const mustOpen = mustRepack || (config.cleanupPolicy.compact && !view.isControl)
   if (!mustOpen) return checkHeaderTimestamps(view, config, nowMs) ?? stamp(view, config, nowMs)
   return openAndCheck(view, config, nowMs, mustRepack ? codecNamed(config.compressionType) : undefined, offload)
+}
+
+/**
+ * Checks batches as a leader stored them, which are to be appended at `logEndOffset`. Answers where the last whole one
+ * ends. Throws `CorruptBatchError` when one is damaged or doesn't continue the log.
+ */
+export function checkReplicated(records: Buffer, logEndOffset: Offset): number {
+  const view = new BatchView(records)
+  let nextOffset = logEndOffset
+  let at = 0
+  while (at < records.length) {
+    const check = checkBatch(records, at, records.length)
+    if (check === 'truncated' && at > 0) break
+    if (check !== 'ok') throw new CorruptBatchError(`Batch that the leader sent is corrupt (${check})`)
+    view.moveTo(records, at)
+    if (view.baseOffset < nextOffset || view.lastOffsetDelta < 0) {
+      throw new CorruptBatchError(
+        `Batch at offset ${view.baseOffset} that the leader sent does not continue the log, which ends at ${nextOffset}`,
+      )
+    }
+    nextOffset = view.lastOffset + 1
+    at += view.sizeBytes
+  }
+  return at
 }
 
 /** What can be told from the header and the CRC. */
@@ -167,9 +191,13 @@ function isLegalTime(timestamp: number, config: TopicConfig, nowMs: number): boo
 
 function timeMessage(config: TopicConfig): string {
   return (
-    `Timestamp is out of range: allowed is up to ${config.timestampBeforeMaxMs} ms before ` +
-    `and ${config.timestampAfterMaxMs} ms after the broker's time`
+    `Timestamp is out of range: allowed is ${span(config.timestampBeforeMaxMs)} before ` +
+    `and ${span(config.timestampAfterMaxMs)} after the broker's time`
   )
+}
+
+function span(limitMs: number): string {
+  return limitMs === Number.POSITIVE_INFINITY ? 'any time' : `up to ${limitMs} ms`
 }
 
 function recordsAtFault(

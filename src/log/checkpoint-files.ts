@@ -7,7 +7,7 @@ import { StorageError } from './errors.ts'
 export const recoveryPointFile = 'recovery-point-offset-checkpoint'
 export const highWatermarkFile = 'replication-offset-checkpoint'
 export const logStartFile = 'log-start-offset-checkpoint'
-export const leaderEpochFile = 'leader-epoch-checkpoint'
+const leaderEpochFile = 'leader-epoch-checkpoint'
 export const partitionMetadataFile = 'partition.metadata'
 
 const maxCheckpointBytes = 256 * 1024 * 1024

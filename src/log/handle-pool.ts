@@ -81,7 +81,7 @@ export class HandlePool {
 
 /** One file of a `HandlePool`. Positions and sizes are in bytes. Not opened before its first use. */
 export class PooledFile {
-  path: string
+  readonly path: string
   readonly #pool: HandlePool
   #handle: FileHandle | undefined
   #leases = 0

@@ -1,28 +1,19 @@
 import { join } from 'node:path'
-import {
-  assert,
-  type Deferred,
-  deferred,
-  type LeaderEpoch,
-  type Offset,
-  type ProducerEpoch,
-  type ProducerId,
-  type Uuid,
-} from '../base/index.ts'
+import { assert, type LeaderEpoch, type Offset, type ProducerEpoch, type ProducerId, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import type { Timer } from '../platform/index.ts'
-import { BatchView, checkBatch } from '../protocol/index.ts'
-import { type Validation, validateBatch } from './batch-validator.ts'
+import { BatchView } from '../protocol/index.ts'
+import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
 import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
 import type { LogEnvironment, LogHost } from './environment.ts'
 import { EpochCache, type EpochEntry } from './epoch-cache.ts'
 import { StorageError, storageErrorOf } from './errors.ts'
+import { type FlushedLog, Flusher } from './flusher.ts'
 import type { PooledFile } from './handle-pool.ts'
 import { Mutex } from './mutex.ts'
 import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts'
 import { encodeProducerSnapshot } from './producer-snapshot.ts'
 import type { ProducerState } from './producer-state.ts'
-import { Segment } from './segment.ts'
+import { maxRelativeOffset, Segment } from './segment.ts'
 import type { LogTail } from './tail-cache.ts'
 import { findMaxTimestamp, findTimestamp, type SearchedLog } from './timestamp-search.ts'
 import type {
@@ -40,7 +31,6 @@ import type {
 /** Reads so near to the end of the log are from the page cache: reading them on the event loop beats the thread pool. */
 const hotBytes = 32 * 1024 * 1024
 const maxSyncReadBytes = 1024 * 1024
-const maxTimerMs = 2 ** 31 - 1
 
 const nothingRead: ReadResult = Object.freeze({
   chunks: Object.freeze([]) as readonly Buffer[],
@@ -68,11 +58,6 @@ interface RolledSegment {
   readonly snapshot: Buffer
 }
 
-interface FlushWaiter {
-  readonly offset: Offset
-  readonly done: Deferred<void>
-}
-
 /**
  * `PartitionLog` over segments in a folder.
  *
@@ -92,6 +77,7 @@ export class LocalLog implements PartitionLog {
   readonly #mutex = new Mutex()
   readonly #epochs = new EpochCache()
   readonly #tail: LogTail
+  readonly #flusher: Flusher
   #producers: ProducerState
   #config: TopicConfig
   #listener: LogListener | undefined
@@ -100,7 +86,6 @@ export class LocalLog implements PartitionLog {
   #sizeBytes = 0
   #logStartOffset: Offset
   #logEndOffset: Offset
-  #flushedOffset: Offset
   #highWatermark: Offset
   /** Caps the recovery point while a truncation is under way: -1 for none. */
   #recoveryPointCap: Offset = -1
@@ -121,11 +106,6 @@ export class LocalLog implements PartitionLog {
   #mustSyncParent = false
   #unstoredEpochs = false
   #snapshotOffset: Offset
-  #unflushedRecords = 0
-  #isFlushing = false
-  #flushAgain = false
-  #flushTimer: Timer | undefined
-  #waiters: FlushWaiter[] = []
 
   constructor(options: {
     readonly environment: LogEnvironment
@@ -153,10 +133,19 @@ export class LocalLog implements PartitionLog {
     for (const segment of loaded.segments) this.#sizeBytes += segment.sizeBytes
     this.#logStartOffset = loaded.logStartOffset
     this.#logEndOffset = loaded.segments.at(-1)?.endOffset ?? loaded.logStartOffset
-    this.#flushedOffset = this.#logEndOffset
     this.#highWatermark =
       loaded.highWatermark < 0 ? 0 : Math.max(this.#logStartOffset, Math.min(loaded.highWatermark, this.#logEndOffset))
     this.#tail = options.environment.tailCache.openTail()
+    const { platform, scheduler, probe } = options.environment
+    this.#flusher = new Flusher({
+      log: this.#asFlushed(),
+      scheduler,
+      mutex: this.#mutex,
+      clock: platform.clock,
+      timers: platform.timers,
+      timeUs: probe.flushTimeUs,
+      flushedOffset: this.#logEndOffset,
+    })
     this.#rollJitterMs = this.#drawJitter()
   }
 
@@ -169,7 +158,7 @@ export class LocalLog implements PartitionLog {
   }
 
   get flushedOffset(): Offset {
-    return this.#flushedOffset
+    return this.#flusher.flushedOffset
   }
 
   get highWatermark(): Offset {
@@ -199,14 +188,14 @@ export class LocalLog implements PartitionLog {
 
   /** Everything below is on disk and was checked: recovery begins here. */
   get recoveryPoint(): Offset {
-    return this.#recoveryPointCap < 0 ? this.#flushedOffset : Math.min(this.#flushedOffset, this.#recoveryPointCap)
+    return this.#recoveryPointCap < 0 ? this.flushedOffset : Math.min(this.flushedOffset, this.#recoveryPointCap)
   }
 
   get #firstSegmentOffset(): Offset {
     return this.#segments[0]?.baseOffset ?? this.#logStartOffset
   }
 
-  /** A sync failed: what lies above the flushed offset may be in memory only, and must not be believed. */
+  /** A sync failed: what lies above the flushed offset may never reach the disk, whatever is read back. */
   get syncFailed(): boolean {
     return this.#syncFailed
   }
@@ -222,7 +211,7 @@ export class LocalLog implements PartitionLog {
   updateConfig(config: TopicConfig): void {
     this.#config = config
     this.#rollJitterMs = this.#drawJitter()
-    if (this.#flushedOffset < this.#logEndOffset) this.#flushWhenDue()
+    this.#flushWhenDue()
   }
 
   // Appending
@@ -285,7 +274,7 @@ export class LocalLog implements PartitionLog {
     const baseOffset = this.#logEndOffset
     view.stampBaseOffset(baseOffset)
     view.stampLeaderEpoch(options.leaderEpoch)
-    if (this.#mustRoll(view, 0)) this.#rollOrFail()
+    if (this.#mustRoll(view, 0)) this.#rollOrFail(view)
     this.#write(batch)
     this.#noteAppended(view)
     this.#flushWhenDue()
@@ -295,7 +284,7 @@ export class LocalLog implements PartitionLog {
 
   appendAsFollower(records: Buffer): void {
     this.#requireOnline()
-    const end = this.#checkFollowerBatches(records)
+    const end = checkReplicated(records, this.#logEndOffset)
     const view = new BatchView(records)
     // Consecutive batches of one segment are one write.
     let start = 0
@@ -304,37 +293,13 @@ export class LocalLog implements PartitionLog {
       view.moveTo(records, at)
       if (this.#mustRoll(view, at - start)) {
         this.#writeMany(records, start, at)
-        this.#rollOrFail()
+        this.#rollOrFail(view)
         start = at
       }
       at += view.sizeBytes
     }
     this.#writeMany(records, start, end)
     if (end > 0) this.#flushWhenDue()
-  }
-
-  /** Where the last whole batch ends. Throws when a batch is damaged or doesn't continue the log. */
-  #checkFollowerBatches(records: Buffer): number {
-    const view = new BatchView(records)
-    let nextOffset = this.#logEndOffset
-    let at = 0
-    while (at < records.length) {
-      const check = checkBatch(records, at, records.length)
-      if (check === 'truncated' && at > 0) break
-      const name = `${this.topic}-${this.partition}`
-      if (check !== 'ok')
-        throw new StorageError(`Batch that the leader of ${name} sent is corrupt (${check})`, this.directory)
-      view.moveTo(records, at)
-      if (view.baseOffset < nextOffset || view.lastOffsetDelta < 0) {
-        throw new StorageError(
-          `Batch at offset ${view.baseOffset} that the leader of ${name} sent does not continue the log, which ends at ${nextOffset}`,
-          this.directory,
-        )
-      }
-      nextOffset = view.lastOffset + 1
-      at += view.sizeBytes
-    }
-    return at
   }
 
   #writeMany(records: Buffer, start: number, end: number): void {
@@ -366,7 +331,7 @@ export class LocalLog implements PartitionLog {
     replayBatch(this.#producers, view)
     this.#tail.append(view.bytes, baseOffset, lastOffset + 1)
     this.#logEndOffset = lastOffset + 1
-    this.#unflushedRecords += lastOffset - baseOffset + 1
+    this.#flusher.noteAppended(lastOffset - baseOffset + 1)
   }
 
   get #active(): Segment {
@@ -389,9 +354,11 @@ export class LocalLog implements PartitionLog {
     this.#mustSyncParent = true
   }
 
-  #rollOrFail(): void {
+  #rollOrFail(next: BatchView): void {
+    // Behind a hole that compaction left, relative offsets may not reach from the LEO.
+    const isFar = next.lastOffset - this.#logEndOffset > maxRelativeOffset
     try {
-      this.#roll()
+      this.#roll(isFar ? next.baseOffset : this.#logEndOffset)
     } catch (error) {
       throw this.#fail(error)
     }
@@ -408,23 +375,18 @@ export class LocalLog implements PartitionLog {
   }
 
   /** Closes the active segment and begins the next. What that leaves to sync is the next flush's. */
-  #roll(): void {
+  #roll(baseOffset: Offset): void {
     const old = this.#active
     if (old.sizeBytes === 0) return
     old.noteLargestTimestamp()
     const snapshot = encodeProducerSnapshot(this.#producers.entries())
     this.#rolled.push({ segment: old, snapshotOffset: this.#logEndOffset, snapshot })
-    const next = Segment.empty(
-      this.#environment,
-      this.directory,
-      this.#logEndOffset,
-      this.#environment.platform.clock.now(),
-    )
+    const next = Segment.empty(this.#environment, this.directory, baseOffset, this.#environment.platform.clock.now())
     next.log.createSync()
     this.#segments.push(next)
     this.#changedNames++
     this.#rollJitterMs = this.#drawJitter()
-    this.#requestFlush()
+    this.#flusher.request()
   }
 
   #drawJitter(): number {
@@ -437,56 +399,30 @@ export class LocalLog implements PartitionLog {
 
   flush(): Promise<void> {
     this.#requireOnline()
-    if (this.#flushedOffset >= this.#logEndOffset) return Promise.resolve()
-    const waiter = { offset: this.#logEndOffset, done: deferred<void>() }
-    this.#waiters.push(waiter)
-    this.#requestFlush()
-    return waiter.done.promise
+    return this.flushedOffset >= this.#logEndOffset ? Promise.resolve() : this.#flusher.wait(this.#logEndOffset)
   }
 
-  /** After an append: syncs now, after enough records, or after a time, as the topic says. */
   #flushWhenDue(): void {
-    const { flushMessages, flushMs } = this.#config
-    if (this.#unflushedRecords >= flushMessages) {
-      this.#requestFlush()
-    } else if (flushMs <= maxTimerMs && this.#flushTimer === undefined) {
-      this.#flushTimer = this.#environment.platform.timers.set(flushMs, () => {
-        this.#flushTimer = undefined
-        this.#requestFlush()
-      })
+    this.#flusher.requestWhenDue(this.#config.flushMessages, this.#config.flushMs)
+  }
+
+  #asFlushed(): FlushedLog {
+    const endOffset = () => this.#logEndOffset
+    const isOnline = () => this.isOnline
+    return {
+      get logEndOffset() {
+        return endOffset()
+      },
+      get isOnline() {
+        return isOnline()
+      },
+      syncEverything: () => this.#syncEverything(),
+      onFlushed: (offset) => this.#listener?.onFlushed(offset),
+      onSyncFailed: (error) => {
+        this.#syncFailed = true
+        this.#fail(error)
+      },
     }
-  }
-
-  #requestFlush(): void {
-    this.#flushAgain = true
-    if (this.#isFlushing) return
-    this.#isFlushing = true
-    void this.#flushLoop()
-  }
-
-  /** One sync at a time; all that is appended while it runs shares the next one. */
-  async #flushLoop(): Promise<void> {
-    try {
-      while (this.#flushAgain && this.#state === 'online') {
-        await this.#mutex.run(() => this.#environment.scheduler.run('log', () => this.#flushOnce()))
-      }
-    } catch (error) {
-      this.#syncFailed = true
-      this.#fail(error)
-    } finally {
-      this.#isFlushing = false
-    }
-  }
-
-  async #flushOnce(): Promise<void> {
-    if (this.#state !== 'online') return
-    this.#flushAgain = false
-    const clock = this.#environment.platform.clock
-    const startedMs = clock.monotonic()
-    const target = this.#logEndOffset
-    await this.#syncEverything()
-    this.#environment.probe.flushTimeUs.record((clock.monotonic() - startedMs) * 1000)
-    if (this.#state === 'online') this.#moveFlushedOffset(target)
   }
 
   /** Makes durable all that the log holds when this is called: contents first, then the names that lead to them. */
@@ -502,9 +438,6 @@ export class LocalLog implements PartitionLog {
     this.#newFiles = []
     this.#mustSyncParent = false
     this.#unstoredEpochs = false
-    this.#unflushedRecords = 0
-    this.#flushTimer?.cancel()
-    this.#flushTimer = undefined
     for (const file of newFiles) {
       await file.sync()
       file.discard()
@@ -522,17 +455,6 @@ export class LocalLog implements PartitionLog {
       this.#syncedNames = changedNames
     }
     if (mustSyncParent) await this.#environment.platform.files.syncDirectory(this.#host.path)
-  }
-
-  #moveFlushedOffset(target: Offset): void {
-    if (target <= this.#flushedOffset) return
-    this.#flushedOffset = target
-    if (this.#waiters.length > 0) {
-      const due = this.#waiters.filter((waiter) => waiter.offset <= target)
-      this.#waiters = this.#waiters.filter((waiter) => waiter.offset > target)
-      for (const waiter of due) waiter.done.resolve()
-    }
-    this.#listener?.onFlushed(target)
   }
 
   /** Epochs without a record yet are not stored: whoever leads after a restart has a newer one. */
@@ -568,7 +490,7 @@ export class LocalLog implements PartitionLog {
       return cached
     }
     const active = this.#active
-    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.sizeBytes <= hotBytes) {
+    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.bytesFrom(fetchOffset) <= hotBytes) {
       try {
         const found = active.readSync(fetchOffset, endOffset, maxBytes, minOneBatch)
         if (found !== null) return found === undefined ? nothingRead : this.#readResult(found)
@@ -700,16 +622,18 @@ export class LocalLog implements PartitionLog {
     await this.#exclusive(async () => {
       if (offset >= this.#logEndOffset) return
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
-      await this.#lowerRecoveryPoint(offset)
+      const cut = this.#segments.findLast((segment) => segment.baseOffset < offset)
+      assert(cut !== undefined, 'the first segment begins below the offset')
+      const end = await cut.endBefore(offset)
+      await this.#lowerRecoveryPoint(end.endOffset)
       const logStartBefore = this.#logStartOffset
       this.#truncations++
       this.#tail.clear()
-      while (this.#active.baseOffset >= offset) await this.#removeLastSegment()
-      const active = this.#active
-      this.#rolled = this.#rolled.filter(({ segment }) => segment !== active && this.#segments.includes(segment))
-      this.#environment.indexCache.forget(active)
-      this.#sizeBytes -= await active.truncateTo(offset)
-      this.#endAt(active.endOffset)
+      while (this.#active !== cut) await this.#removeLastSegment()
+      this.#rolled = this.#rolled.filter(({ segment }) => segment !== cut && this.#segments.includes(segment))
+      this.#environment.indexCache.forget(cut)
+      this.#sizeBytes -= await cut.truncateTo(end)
+      this.#endAt(end.endOffset)
       await this.#rebuildProducers()
       await this.#finishTruncation()
       if (this.#logStartOffset !== logStartBefore) await this.#host.saveLogStarts()
@@ -722,24 +646,26 @@ export class LocalLog implements PartitionLog {
     await this.#exclusive(() => this.#startAfresh(offset))
   }
 
+  /**
+   * At every moment a crash finds the old log, an early end of it, or an empty one at `offset`: the log start says where it
+   * goes on when no segment does, and segments go from the end.
+   */
   async #startAfresh(offset: Offset): Promise<void> {
     if (!this.#hasFiles && offset === 0) return
-    const { platform } = this.#environment
     await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
     this.#truncations++
     this.#tail.clear()
-    // From the end: what a crash leaves of it is a log that ends early, not one with a hole.
+    this.#logStartOffset = offset
+    await this.#host.saveLogStarts()
     while (this.#segments.length > 0) await this.#removeLastSegment()
-    await platform.files.syncDirectory(this.directory)
     this.#rolled = []
     this.#sizeBytes = 0
-    this.#logStartOffset = offset
     this.#endAt(offset)
     this.#epochs.clear()
     this.#producers.clear()
     await this.#removeSnapshotsAbove(-1)
     if (this.#hasFiles) {
-      const segment = Segment.empty(this.#environment, this.directory, offset, platform.clock.now())
+      const segment = Segment.empty(this.#environment, this.directory, offset, this.#environment.platform.clock.now())
       segment.log.createSync()
       this.#segments = [segment]
     } else {
@@ -767,7 +693,7 @@ export class LocalLog implements PartitionLog {
 
   #endAt(endOffset: Offset): void {
     this.#logEndOffset = endOffset
-    this.#flushedOffset = Math.min(this.#flushedOffset, endOffset)
+    this.#flusher.truncateTo(endOffset)
     if (this.#highWatermark > endOffset) this.#highWatermark = endOffset
     if (this.#logStartOffset > endOffset) this.#logStartOffset = endOffset
     this.#epochs.truncateFromEnd(endOffset)
@@ -777,12 +703,13 @@ export class LocalLog implements PartitionLog {
     await writeEpochs(this.#environment.platform.files, this.directory, this.#storableEpochs())
     this.#unstoredEpochs = false
     this.#changedNames++
+    this.#flusher.beginSync()
     await this.#syncEverything()
     this.#recoveryPointCap = -1
-    this.#moveFlushedOffset(this.#logEndOffset)
-    for (const waiter of this.#waiters.splice(0)) {
-      waiter.done.reject(new StorageError(`Records of ${this.topic}-${this.partition} were truncated`, this.directory))
-    }
+    this.#flusher.moveTo(this.#logEndOffset)
+    this.#flusher.rejectWaiters(
+      new StorageError(`Records of ${this.topic}-${this.partition} were truncated`, this.directory),
+    )
   }
 
   async #rebuildProducers(): Promise<void> {
@@ -830,10 +757,10 @@ export class LocalLog implements PartitionLog {
       let count = await this.#countExpired(nowMs)
       if (count === this.#segments.length) {
         // The active one too, unless something was appended meanwhile.
-        if (this.#logEndOffset > Math.min(this.#highWatermark, this.#flushedOffset)) {
+        if (this.#logEndOffset > Math.min(this.#highWatermark, this.flushedOffset)) {
           count--
         } else {
-          this.#roll()
+          this.#roll(this.#logEndOffset)
           await this.#environment.scheduler.run('log', () => this.#syncEverything())
         }
       }
@@ -859,7 +786,7 @@ export class LocalLog implements PartitionLog {
     let count = 0
     for (const segment of this.#segments) {
       const endOffset = this.#segments[count + 1]?.baseOffset ?? this.#logEndOffset
-      if (segment.sizeBytes === 0 || endOffset > this.#highWatermark || endOffset > this.#flushedOffset) break
+      if (segment.sizeBytes === 0 || endOffset > this.#highWatermark || endOffset > this.flushedOffset) break
       const isBelowStart = endOffset <= this.#logStartOffset && segment !== this.#active
       const isExcess = cleanupPolicy.delete && excessBytes >= segment.sizeBytes
       if (!isBelowStart && !isExcess) {
@@ -890,14 +817,14 @@ export class LocalLog implements PartitionLog {
         await this.#environment.scheduler.run('log', async () => {
           const active = this.#active
           active.noteLargestTimestamp()
-          await active.storeIndexes()
+          if (await active.storeIndexes()) this.#changedNames++
           if (this.#snapshotOffset !== this.#logEndOffset) {
             await this.#storeSnapshot(this.#logEndOffset, encodeProducerSnapshot(this.#producers.entries()))
+            this.#changedNames++
           }
-          this.#changedNames++
           await this.#syncEverything()
         })
-        this.#moveFlushedOffset(this.#logEndOffset)
+        this.#flusher.moveTo(this.#logEndOffset)
       }
       this.#release('closed')
     })
@@ -915,17 +842,15 @@ export class LocalLog implements PartitionLog {
     if (this.#state !== 'online') return
     this.#fault = error
     this.#release('offline')
-    for (const waiter of this.#waiters.splice(0)) waiter.done.reject(error)
     this.#listener?.onFailed(error)
   }
 
   #release(state: 'offline' | 'closed'): void {
     this.#state = state
-    this.#flushTimer?.cancel()
-    this.#flushTimer = undefined
     this.#tail.clear()
     for (const segment of this.#segments) this.#environment.indexCache.forget(segment)
     if (state === 'closed') for (const segment of this.#segments) segment.log.discard()
+    this.#flusher.stop(this.#notOnline())
   }
 
   /** Takes the whole directory offline, this log with it. */
@@ -952,7 +877,10 @@ export class LocalLog implements PartitionLog {
   }
 
   #requireOnline(): void {
-    if (this.#state === 'online') return
-    throw this.#fault ?? new StorageError(`Log of ${this.topic}-${this.partition} is closed`, this.directory)
+    if (this.#state !== 'online') throw this.#notOnline()
+  }
+
+  #notOnline(): StorageError {
+    return this.#fault ?? new StorageError(`Log of ${this.topic}-${this.partition} is closed`, this.directory)
   }
 }

@@ -34,8 +34,6 @@ interface LoadHint {
   readonly recoveryPoint: Offset
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
-  /** Records at or above it are dropped. */
-  readonly endOffset: Offset
   readonly config: TopicConfig
 }
 
@@ -65,6 +63,7 @@ export class LogDirectory implements LogHost {
   readonly #logger: Logger
   readonly #events: LogDirectoryEvents
   readonly #lock: DirectoryLock
+  readonly #defaultConfig: TopicConfig
   /** By partition name. Offline ones stay until the directory is reopened. */
   readonly logs = new Map<string, LocalLog>()
   /** Partitions whose folder is damaged, with why. */
@@ -76,6 +75,7 @@ export class LogDirectory implements LogHost {
   readonly #highWatermarks: Coalesced
   readonly #removals = new Set<Timer>()
   #error: StorageError | undefined
+  #creating = 0
   #savedRecoverySum = 0
   #savedWatermarkSum = 0
 
@@ -85,7 +85,10 @@ export class LogDirectory implements LogHost {
     readonly path: string
     readonly directoryId: Uuid
     readonly lock: DirectoryLock
+    /** For partitions that are found. */
+    readonly defaultConfig: TopicConfig
   }) {
+    this.#defaultConfig = options.defaultConfig
     this.#environment = options.environment
     this.#events = options.events
     this.path = options.path
@@ -109,6 +112,11 @@ export class LogDirectory implements LogHost {
     return this.#error === undefined
   }
 
+  /** Those that are being made included. */
+  get partitionCount(): number {
+    return this.logs.size + this.faults.size + this.#creating
+  }
+
   get sizeBytes(): number {
     let total = 0
     for (const log of this.logs.values()) total += log.sizeBytes
@@ -116,7 +124,7 @@ export class LogDirectory implements LogHost {
   }
 
   /** Loads every partition in the folder. A damaged one is left out and told; an unreadable disk throws. */
-  async load(defaultConfig: TopicConfig): Promise<void> {
+  async load(): Promise<void> {
     const { files } = this.#environment.platform
     const marker = join(this.path, cleanShutdownFile)
     const isClean = (await files.stat(marker)) !== undefined
@@ -129,8 +137,7 @@ export class LogDirectory implements LogHost {
       recoveryPoint: recoveryPoints.get(name) ?? 0,
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
-      endOffset: Number.POSITIVE_INFINITY,
-      config: defaultConfig,
+      config: this.#defaultConfig,
     }))
     if (isClean) {
       await files.remove(marker)
@@ -164,6 +171,8 @@ export class LogDirectory implements LogHost {
         this.#logger.error({ partition: name, error }, 'partition is damaged')
       }
     })
+    // Folders of partitions that a killed process had made, and not yet synced.
+    if (!isClean) await files.syncDirectory(this.path)
   }
 
   async #loadOne(name: string, isClean: boolean, hint: LoadHint): Promise<void> {
@@ -202,12 +211,15 @@ export class LogDirectory implements LogHost {
   /** A new partition: an empty folder, until its first append. */
   async create(topic: string, topicId: Uuid, partition: number, config: TopicConfig): Promise<LocalLog> {
     const name = partitionName(topic, partition)
+    this.#creating++
     try {
       await this.#environment.platform.files.makeDirectory(join(this.path, name))
     } catch (error) {
       const failure = storageErrorOf(error, this.path)
       this.fail(failure)
       throw failure
+    } finally {
+      this.#creating--
     }
     return this.#add(name, topicId, emptyLog(), config)
   }
@@ -346,9 +358,14 @@ export class LogDirectory implements LogHost {
   }
 
   /**
-   * Opens every log anew, as after a crash at this moment. Where a sync failed, what it should have covered is dropped:
-   * the system may show it although it never reached the disk. Throws when the disk fails again.
+   * It went offline because a write found no room. After a failed sync, whatever the reason, the system may show what never
+   * reached the disk: that takes a restart.
    */
+  get canReopen(): boolean {
+    return this.#error?.isDiskFull === true && ![...this.logs.values()].some((log) => log.syncFailed)
+  }
+
+  /** Opens every log anew, as after a crash at this moment. Throws when the disk fails again. */
   async reopen(): Promise<void> {
     const before = new Map(this.logs)
     for (const log of before.values()) await log.abandon()
@@ -361,8 +378,7 @@ export class LogDirectory implements LogHost {
           recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
-          endOffset: log?.syncFailed === true ? log.flushedOffset : Number.POSITIVE_INFINITY,
-          config: log?.config ?? this.#anyConfig(before),
+          config: log?.config ?? this.#defaultConfig,
         }
       })
     } catch (error) {
@@ -378,11 +394,6 @@ export class LogDirectory implements LogHost {
     }
     this.#error = undefined
     this.#logger.info({ partitions: this.logs.size }, 'log directory is online again')
-  }
-
-  #anyConfig(logs: ReadonlyMap<string, LocalLog>): TopicConfig {
-    for (const log of logs.values()) return log.config
-    throw new StorageError(`Folder ${this.path} has a partition that was not there before`, this.path)
   }
 
   /** Clean shutdown: the next start trusts what it finds. Gives the lock back in any case. */

@@ -249,9 +249,10 @@ class DirectoryLogManager implements LogManager {
       path: claim.path,
       directoryId,
       lock: claim.lock,
+      defaultConfig: this.#config.topicDefaults,
     })
     try {
-      await directory.load(this.#config.topicDefaults)
+      await directory.load()
       this.#directories.push(directory)
     } catch (error) {
       this.#leaveOut(claim.path, error)
@@ -313,7 +314,7 @@ class DirectoryLogManager implements LogManager {
     let emptiest: LogDirectory | undefined
     for (const directory of this.#directories) {
       if (!directory.isOnline) continue
-      if (emptiest === undefined || directory.logs.size < emptiest.logs.size) emptiest = directory
+      if (emptiest === undefined || directory.partitionCount < emptiest.partitionCount) emptiest = directory
     }
     if (emptiest !== undefined) return emptiest
     throw this.#directories.find((directory) => directory.error !== undefined)?.error ?? noDirectory()
@@ -385,7 +386,7 @@ class DirectoryLogManager implements LogManager {
   /** Any other fault needs a person, and a restart. */
   async #reopenFullDisks(): Promise<void> {
     for (const directory of this.#directories) {
-      if (directory.error?.isDiskFull !== true || !(await directory.hasRoom())) continue
+      if (!directory.canReopen || !(await directory.hasRoom())) continue
       await directory.reopen()
       this.#countOffline()
       this.#listener?.onDirectoryOnline(directory.path)

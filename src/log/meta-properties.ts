@@ -4,7 +4,7 @@ import type { Files } from '../platform/index.ts'
 import { writeAtomically } from './checkpoint-files.ts'
 import { StorageError } from './errors.ts'
 
-export const metaPropertiesFile = 'meta.properties'
+const metaPropertiesFile = 'meta.properties'
 
 /** Whose folder this is, as Kafka's `meta.properties` version 1 says. */
 export interface MetaProperties {

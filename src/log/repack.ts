@@ -6,7 +6,7 @@ interface RepackInput {
   readonly recordBytes: Uint8Array
 }
 
-/** Packs the records of a batch in a worker, which finds the task by its name. */
+/** Packs the records of a batch in a worker, which finds the task by its name. @public */
 export const repackTask: OffloadTask<RepackInput, Uint8Array> = {
   module: import.meta.url,
   name: 'repackTask',

@@ -7,14 +7,14 @@ import type { HandlePool, PooledFile } from './handle-pool.ts'
 import { OffsetIndex, offsetEntryBytes, TimeIndex, type TimeIndexEntry, timeEntryBytes } from './indexes.ts'
 import type { BorrowedBuffer, ReadBuffers } from './read-buffers.ts'
 
-/** Relative offsets are int32. */
-const maxRelativeOffset = 2 ** 31 - 1
+/** Offsets in an index are int32, relative to the segment's base offset. */
+export const maxRelativeOffset = 2 ** 31 - 1
 /** Read before the batch that is looked for, in the hope that it lies there: an index entry is at most so far away. */
 const lookAheadBytes = 8 * 1024
 const maxIndexFileBytes = 64 * 1024 * 1024
 
 /** The file name that all files of a segment share: the base offset in 20 digits. */
-export function segmentFileName(baseOffset: Offset, extension: string): string {
+function segmentFileName(baseOffset: Offset, extension: string): string {
   return `${String(baseOffset).padStart(20, '0')}.${extension}`
 }
 
@@ -32,6 +32,13 @@ export interface SegmentIndexes {
 export interface SegmentFiles {
   readonly handles: HandlePool
   readonly buffers: ReadBuffers
+}
+
+/** A place between two batches. */
+export interface SegmentEnd {
+  readonly position: number
+  /** Exclusive. */
+  readonly endOffset: Offset
 }
 
 /** Whole batches out of a file; `bytes` is a view of a buffer on loan. */
@@ -55,6 +62,8 @@ export class Segment {
   readonly directory: string
   readonly #files: SegmentFiles
   #indexes: SegmentIndexes | undefined
+  /** The files hold what the memory does. */
+  #areIndexesStored: boolean = false
   #bytesSinceEntry = 0
   /** Largest timestamp, with the last offset of its batch; undefined when it isn't known yet. */
   #largest: TimeIndexEntry | undefined
@@ -144,21 +153,37 @@ export class Segment {
       this.#bytesSinceEntry = 0
     }
     this.#bytesSinceEntry += sizeBytes
+    this.#areIndexesStored = false
     this.endOffset = lastOffset + 1
   }
 
   /** The last entry of the time index, which tells the segment's largest timestamp. No batch is noted after it. */
   noteLargestTimestamp(): void {
     const largest = this.#largest
-    if (largest !== undefined && this.sizeBytes > 0)
-      this.#requireIndexes().times.maybeAppend(largest.timestamp, largest.offset)
+    const { times } = this.#requireIndexes()
+    const { count } = times
+    if (largest !== undefined && this.sizeBytes > 0) times.maybeAppend(largest.timestamp, largest.offset)
+    if (times.count > count) this.#areIndexesStored = false
   }
 
-  /** Writes both index files as they are in memory, and syncs them. The names are not synced. */
-  async storeIndexes(): Promise<void> {
+  /**
+   * Writes both index files as they are in memory, and syncs them. The names are not synced. Answers false when the files
+   * are like that already.
+   */
+  async storeIndexes(): Promise<boolean> {
+    if (this.#areIndexesStored) return false
     const { offsets, times } = this.#requireIndexes()
+    this.#areIndexesStored = true
     await this.#storeFile('index', Buffer.from(offsets.stored))
     await this.#storeFile('timeindex', Buffer.from(times.stored))
+    return true
+  }
+
+  /** How far before the end of the segment a read at `offset` begins; infinity when the indexes are not in memory. */
+  bytesFrom(offset: Offset): number {
+    return this.#indexes === undefined
+      ? Number.POSITIVE_INFINITY
+      : this.sizeBytes - this.#indexes.offsets.lookup(offset)
   }
 
   /**
@@ -253,16 +278,14 @@ export class Segment {
       files.readFile(this.#path('timeindex'), maxIndexFileBytes),
     ])
     if (this.#indexes !== undefined) return this.#indexes
-    const loaded = await this.#checkedIndexes(stored[0], stored[1])
-    if (loaded !== undefined) {
-      this.#indexes ??= loaded
-      return this.#indexes
-    }
-    const rebuilt = await this.#rebuiltIndexes()
-    this.#indexes ??= rebuilt
+    const checked = await this.#checkedIndexes(stored[0], stored[1])
+    const loaded = checked ?? (await this.#rebuiltIndexes())
+    if (this.#indexes !== undefined) return this.#indexes
+    this.#indexes = loaded
+    this.#areIndexesStored = checked !== undefined
     // Stored, so that the next one who looks finds them.
     await this.storeIndexes()
-    return rebuilt
+    return loaded
   }
 
   /** Gives their memory back; they are stored. */
@@ -278,6 +301,7 @@ export class Segment {
   /** Starts the indexes afresh, for `noteBatch` to fill them again from the first batch. */
   resetIndexes(): void {
     this.#indexes = { offsets: new OffsetIndex(this.baseOffset), times: new TimeIndex(this.baseOffset) }
+    this.#areIndexesStored = false
     this.#bytesSinceEntry = 0
     this.#largest = { timestamp: -1, offset: this.baseOffset }
     this.#firstTimestamp = undefined
@@ -291,10 +315,9 @@ export class Segment {
     this.#bytesSinceEntry = this.sizeBytes - this.#requireIndexes().offsets.lastPosition
   }
 
-  /** Drops the batch that holds `offset` and all after it, and syncs the file. Answers how many bytes went. */
-  async truncateTo(offset: Offset): Promise<number> {
-    const { offsets, times } = await this.loadIndexes()
-    const before = this.sizeBytes
+  /** Where the segment ends once the batch that holds `offset`, and all after it, are dropped. */
+  async endBefore(offset: Offset): Promise<SegmentEnd> {
+    const { offsets } = await this.loadIndexes()
     // From a batch that stays: the one before the cut tells where the log ends then.
     let position = offsets.lookup(offset - 1)
     let endOffset = this.baseOffset
@@ -304,9 +327,17 @@ export class Segment {
       position = at + view.sizeBytes
       return true
     })
+    return { position, endOffset }
+  }
+
+  /** Drops what lies behind `end`, which `endBefore` gave, and syncs the file. Answers how many bytes went. */
+  async truncateTo({ position, endOffset }: SegmentEnd): Promise<number> {
+    const { offsets, times } = await this.loadIndexes()
+    const before = this.sizeBytes
     await this.log.truncate(position)
     await this.log.sync()
     this.sizeBytes = position
+    this.#areIndexesStored = false
     offsets.truncateTo(endOffset)
     times.truncateTo(endOffset)
     let largest = times.last ?? { timestamp: -1, offset: this.baseOffset }

@@ -130,7 +130,10 @@ export interface PartitionLog {
    * appends that wait. Throws `StorageError` when the disk fails.
    */
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult>
-  /** Appends batches as the leader stored them, offsets and epochs kept. Throws when they don't continue the log. */
+  /**
+   * Appends batches as the leader stored them, offsets and epochs kept. Throws `CorruptBatchError` when one is damaged or
+   * doesn't continue the log, and `StorageError` when this disk fails.
+   */
   appendAsFollower(records: Buffer): void
   /** Asks for a sync of what is appended so far; resolves when `flushedOffset` covers it. Throws `StorageError`. */
   flush(): Promise<void>
@@ -147,7 +150,7 @@ export interface PartitionLog {
   endOffsetForEpoch(leaderEpoch: LeaderEpoch): { readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset }
   /** The leader epoch in which the record at `offset` was written (or would be, at the LEO); -1 when unknown. */
   epochForOffset(offset: Offset): LeaderEpoch
-  /** Keeps the batches below `offset`; drops the others with their producer state and epochs. */
+  /** Nothing is appended until it resolves. Keeps the batches below `offset`; drops the others with their producer state and epochs. */
   truncateTo(offset: Offset): Promise<void>
   /** Empties the log; the next append gets `offset`. */
   truncateFullyAndStartAt(offset: Offset): Promise<void>

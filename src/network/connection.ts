@@ -172,6 +172,7 @@ export class Connection implements ConnectionFacts {
     this.#host.requestBudget.add(chunk.length)
     this.#reader.push(chunk)
     this.advance()
+    this.#reader.keep()
   }
 
   #beginAll(): void {
@@ -215,7 +216,7 @@ export class Connection implements ConnectionFacts {
 
   #mayBegin(frame: Buffer): boolean {
     const { maxInFlight, responseBudget, handler } = this.#host
-    if (this.#isSocketFull || this.#inFlight.length >= maxInFlight) return false
+    if (this.#state !== 'open' || this.#isSocketFull || this.#inFlight.length >= maxInFlight) return false
     // Few slow readers of much must not hold up everyone's acknowledgements and heartbeats.
     if (responseBudget.isAbove && !handler.isBrief(apiKeyOf(frame))) return false
     return this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKeyOf(frame)))

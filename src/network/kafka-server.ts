@@ -65,8 +65,8 @@ export class KafkaServer {
   constructor(options: KafkaServerOptions) {
     this.#options = options
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
-    this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onCrossed())
-    this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onCrossed())
+    this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
+    this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
     this.#probe = new NetworkProbe(options.metrics, {
       connections: () => this.#connections.size,
       requestBudget: this.#requestBudget,
@@ -109,7 +109,7 @@ export class KafkaServer {
   /** Stops accepting and reading, lets requests that began be answered for at most `graceMs`, then closes what is left. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true
-    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    const stopped = Promise.all(this.#listeners.map((listener) => listener.close()))
     for (const connection of [...this.#connections]) connection.drain()
     if (this.#connections.size > 0) {
       const emptied = new Promise<void>((resolve) => {
@@ -121,6 +121,7 @@ export class KafkaServer {
       await emptied
       deadline.cancel()
     }
+    await stopped
     this.#idleTimer?.cancel()
     this.#stallTimer?.cancel()
   }
@@ -160,7 +161,7 @@ export class KafkaServer {
   }
 
   /** Deferred: it runs in the middle of a connection's own work. */
-  #onCrossed(): void {
+  #onPressure(): void {
     if (this.#isAdvancePending) return
     this.#isAdvancePending = true
     this.#options.platform.timers.defer(() => {
@@ -197,7 +198,7 @@ export class KafkaServer {
     this.#borrowedAtMs = this.#options.platform.clock.monotonic()
     before?.updateReading()
     connection?.updateReading()
-    if (connection === undefined && this.#requestBudget.isAbove) this.#onCrossed()
+    if (connection === undefined && this.#requestBudget.isAbove) this.#onPressure()
   }
 
   /** Looks again, and closes who held memory and made no step, until there is memory. */

@@ -7,12 +7,12 @@ import { assert } from '../base/index.ts'
 export class MemoryBudget {
   readonly limitBytes: number
   #usedBytes = 0
-  readonly #onCrossed: () => void
+  readonly #onPressure: () => void
 
-  /** `onCrossed` runs when use goes above the limit and when it comes back to it. */
-  constructor(limitBytes: number, onCrossed: () => void) {
+  /** `onPressure` runs when use goes above the limit, and then at each return of memory until it is no longer above. */
+  constructor(limitBytes: number, onPressure: () => void) {
     this.limitBytes = limitBytes
-    this.#onCrossed = onCrossed
+    this.#onPressure = onPressure
   }
 
   get usedBytes(): number {
@@ -26,13 +26,13 @@ export class MemoryBudget {
   add(bytes: number): void {
     const wasAbove = this.isAbove
     this.#usedBytes += bytes
-    if (!wasAbove && this.isAbove) this.#onCrossed()
+    if (!wasAbove && this.isAbove) this.#onPressure()
   }
 
   remove(bytes: number): void {
     const wasAbove = this.isAbove
     this.#usedBytes -= bytes
     assert(this.#usedBytes >= 0, 'no more is given back than was taken')
-    if (wasAbove && !this.isAbove) this.#onCrossed()
+    if (wasAbove) this.#onPressure()
   }
 }

@@ -11,6 +11,8 @@ export interface NodeOptions {
   readonly platform: Platform
   readonly logger: Logger
   readonly metrics?: Metrics
+  /** Threads of libuv's pool (`UV_THREADPOOL_SIZE`), 2 or more; 4 when left out. */
+  readonly poolThreads?: number
   /** Topics that are to be there when the node serves; those that exist stay as they are. */
   readonly topics?: readonly CreateTopicRequest[]
   /** Opens the Raft log in `directory`: Level on a disk, a map in memory, a store over simulated files. */
@@ -20,6 +22,8 @@ export interface NodeOptions {
 export interface RaftStorageRequest {
   readonly directory: string
   readonly platform: Platform
+  /** Decides when a sync of the Raft log may run: before those of partitions, but not all at once. */
+  readonly scheduleSync: (work: () => Promise<void>) => Promise<void>
   /** The first voters; undefined when there must be a log already. */
   readonly bootstrap: Membership | undefined
 }

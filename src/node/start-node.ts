@@ -4,7 +4,7 @@ import { type BrokerId, deferred, messageOf } from '../base/index.ts'
 import { type ParsedConfig, resolveTopicConfig, validateTopicOverrides } from '../config/index.ts'
 import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
-import { type LogManager, openLogManager } from '../log/index.ts'
+import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
 import type { Endpoint, MetadataImage } from '../metadata/index.ts'
 import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
 import { type NodeId, RaftNode } from '../raft/index.ts'
@@ -16,6 +16,8 @@ import { createDeclaredTopics } from './topic-declarations.ts'
 
 /** How long requests that are under way may take to be answered when the node stops. */
 const shutdownGraceMs = 5_000
+/** Threads of libuv's pool where the program didn't say; syncs leave one of them to everything else. */
+const defaultPoolThreads = 4
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -44,6 +46,7 @@ class Node implements RunningNode {
   readonly metrics: Metrics
   readonly #options: NodeOptions
   readonly #config: ParsedConfig
+  readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
   #stopping: Promise<void> | undefined
@@ -54,6 +57,7 @@ class Node implements RunningNode {
     this.#options = options
     this.#config = options.config
     this.metrics = options.metrics ?? new Metrics()
+    this.#scheduler = new FlushScheduler({ maxConcurrent: (options.poolThreads ?? defaultPoolThreads) - 1 })
     this.#ended.promise.catch(() => undefined) // who doesn't listen has the log line
   }
 
@@ -147,6 +151,7 @@ class Node implements RunningNode {
       logger,
       metrics: this.metrics,
       config: this.#config,
+      scheduler: this.#scheduler,
     })
     this.#stops.push(() => logs.close())
     this.#clusterId = logs.clusterId
@@ -161,6 +166,7 @@ class Node implements RunningNode {
     const storage = await openRaftStorage({
       directory: join(logs.metadataDirectory, metadataLogFolder),
       platform,
+      scheduleSync: (work) => this.#scheduler.run('raft', work),
       // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
       bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
     })

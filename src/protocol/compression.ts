@@ -118,8 +118,8 @@ function lz4(): typeof import('lz4-napi') {
   return load('lz4-napi') as typeof import('lz4-napi')
 }
 
-function snappy(): { compressSync(bytes: Buffer): Buffer; uncompressSync(bytes: Buffer): Buffer | string } {
-  return load('snappy') as ReturnType<typeof snappy>
+function snappy(): typeof import('snappy') {
+  return load('snappy') as typeof import('snappy')
 }
 
 function uncompressSnappyBlock(block: Buffer): Buffer {

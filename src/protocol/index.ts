@@ -36,7 +36,7 @@
  *
  * Sources: Kafka's message definitions; KIP-482 (flexible versions), KIP-98 (batch format 2); the LZ4 frame format.
  */
-export { type Api, apiByKey, apiName, apis } from './apis.ts'
+export { type Api, apiName, apis } from './apis.ts'
 export { type BatchOptions, buildBatch, type RecordInput } from './batch-builder.ts'
 export {
   type BatchCheck,
@@ -67,39 +67,26 @@ export {
   type MessageType,
   type RecordKey,
 } from './message.ts'
-export { AlterConfigsRequest, AlterConfigsResponse } from './messages/alter-configs.ts'
 export { ApiVersionsRequest, ApiVersionsResponse } from './messages/api-versions.ts'
 export { ConsumerProtocolAssignment, ConsumerProtocolSubscription } from './messages/consumer-protocol.ts'
-export { CreatePartitionsRequest, CreatePartitionsResponse } from './messages/create-partitions.ts'
 export { CreateTopicsRequest, CreateTopicsResponse } from './messages/create-topics.ts'
-export { DeleteGroupsRequest, DeleteGroupsResponse } from './messages/delete-groups.ts'
-export { DeleteRecordsRequest, DeleteRecordsResponse } from './messages/delete-records.ts'
 export { DeleteTopicsRequest, DeleteTopicsResponse } from './messages/delete-topics.ts'
-export { DescribeClusterRequest, DescribeClusterResponse } from './messages/describe-cluster.ts'
+export { DescribeClusterResponse } from './messages/describe-cluster.ts'
 export { DescribeConfigsRequest, DescribeConfigsResponse } from './messages/describe-configs.ts'
-export { DescribeGroupsRequest, DescribeGroupsResponse } from './messages/describe-groups.ts'
+export { DescribeGroupsResponse } from './messages/describe-groups.ts'
 export { FetchRequest, FetchResponse } from './messages/fetch.ts'
 export { FindCoordinatorRequest, FindCoordinatorResponse } from './messages/find-coordinator.ts'
 export { GroupMetadataKey, GroupMetadataValue } from './messages/group-metadata-record.ts'
 export { HeartbeatRequest, HeartbeatResponse } from './messages/heartbeat.ts'
-export {
-  IncrementalAlterConfigsRequest,
-  IncrementalAlterConfigsResponse,
-} from './messages/incremental-alter-configs.ts'
-export { InitProducerIdRequest, InitProducerIdResponse } from './messages/init-producer-id.ts'
-export { JoinGroupRequest, JoinGroupResponse } from './messages/join-group.ts'
-export { LeaveGroupRequest, LeaveGroupResponse } from './messages/leave-group.ts'
-export { ListGroupsRequest, ListGroupsResponse } from './messages/list-groups.ts'
+export { InitProducerIdRequest } from './messages/init-producer-id.ts'
+export { JoinGroupResponse } from './messages/join-group.ts'
+export { LeaveGroupRequest } from './messages/leave-group.ts'
 export { ListOffsetsRequest, ListOffsetsResponse } from './messages/list-offsets.ts'
 export { MetadataRequest, MetadataResponse } from './messages/metadata.ts'
 export { OffsetCommitRequest, OffsetCommitResponse } from './messages/offset-commit.ts'
 export { OffsetCommitKey, OffsetCommitValue } from './messages/offset-commit-record.ts'
 export { OffsetFetchRequest, OffsetFetchResponse } from './messages/offset-fetch.ts'
-export { OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse } from './messages/offset-for-leader-epoch.ts'
 export { ProduceRequest, ProduceResponse } from './messages/produce.ts'
-export { SaslAuthenticateRequest, SaslAuthenticateResponse } from './messages/sasl-authenticate.ts'
-export { SaslHandshakeRequest, SaslHandshakeResponse } from './messages/sasl-handshake.ts'
-export { SyncGroupRequest, SyncGroupResponse } from './messages/sync-group.ts'
 export { Reader } from './reader.ts'
 export {
   type KafkaRecord,

@@ -108,6 +108,7 @@ export class RaftNode {
   /** The present run of the loop, or the last one. */
   #loop: Promise<void> | undefined
   #lifecycle: 'new' | 'running' | 'stopped' | 'faulted' = 'new'
+  #stopped: Promise<void> | undefined
   #appliedIndex: LogIndex
   /** The term in which listeners believe that this node leads. */
   #announcedTerm: Term | null = null
@@ -212,10 +213,14 @@ export class RaftNode {
     if (fault !== undefined) throw fault
   }
 
-  /** Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped'. */
-  async stop(): Promise<void> {
-    if (this.#lifecycle === 'stopped') return
-    if (this.#lifecycle === 'running') this.#end('stopped')
+  /** Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped'. Once more: no effect. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    if (this.#lifecycle !== 'faulted') this.#end('stopped')
     await this.#loop
     await this.#storage.close()
   }

@@ -74,7 +74,10 @@ export class GroupReader {
     reading.catch(() => undefined) // awaited below
     while (state === 'reading') {
       // The connections keep the process alive meanwhile. With nothing to read `reading` is over at once, and the place in the group is to be kept all the same.
-      await Promise.race([places.length > 0 ? reading : this.#stopped.promise, sleep(tickMs, undefined, { ref: false })])
+      await Promise.race([
+        places.length > 0 ? reading : this.#stopped.promise,
+        sleep(tickMs, undefined, { ref: false }),
+      ])
       if (this.#isStopped) state = 'end'
       if (state === 'reading' && (await this.#tick(fetcher, committed)) === 'rejoin') state = 'rejoin'
     }

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { assert } from '../../base/index.ts'
 import { FileError, systemCodeOf } from '../errors.ts'
 import type { DirectoryEntry, DirectoryLock, FileHandle, FileStat, Files, OpenMode } from '../ports.ts'
@@ -73,8 +73,26 @@ export class RealFiles implements Files {
     }
   }
 
+  /** Part by part: Node's own recursive mkdir never returns where a file system takes no folders (/proc). */
   async makeDirectory(path: string): Promise<void> {
-    await call<string | undefined>('make folder', path, (done) => fs.mkdir(checked(path), { recursive: true }, done))
+    const missing: string[] = []
+    let present = resolve(checked(path))
+    while ((await this.stat(present)) === undefined && dirname(present) !== present) {
+      missing.push(present)
+      present = dirname(present)
+    }
+    const found = await this.stat(present)
+    if (found?.kind === 'file') throw new FileError('make folder', path, missing.length === 0 ? 'EEXIST' : 'ENOTDIR')
+    for (const folder of missing.reverse()) await this.#makeOne(folder, path)
+  }
+
+  async #makeOne(folder: string, path: string): Promise<void> {
+    try {
+      await call('make folder', path, (done) => fs.mkdir(folder, done))
+    } catch (error) {
+      const isThere = error instanceof FileError && error.systemCode === 'EEXIST'
+      if (!isThere || (await this.stat(folder))?.kind !== 'directory') throw error
+    }
   }
 
   rename(from: string, to: string): Promise<void> {

@@ -283,6 +283,7 @@ export class RaftCore {
 
   /** A message from a peer (or a copy, however late). */
   step(message: Message): void {
+    if (message.to !== this.id) return // an address that changed hands: another's vote must not be counted here
     if (message.term > this.#term) {
       if (!this.#enterHigherTerm(message)) return
     } else if (message.term < this.#term) {

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import type { Files, Timers } from '../../platform/index.ts'
 import type { Membership } from '../core/types.ts'
+import type { KeyValueStore } from './key-value-store.ts'
 import { MemoryStore } from './memory-store.ts'
 import { quorumStateFile } from './quorum-state.ts'
 import { RaftStorage } from './raft-storage.ts'
@@ -11,15 +12,18 @@ export interface OpenOptions {
   readonly bootstrap: Membership | undefined
 }
 
+/** Decides when a sync may run; the process's scheduler of all syncs is one. Settles as `work` does. */
+export type ScheduleSync = (work: () => Promise<void>) => Promise<void>
+
 /** On disk: Level in `<directory>/log`, the independent witness in `<directory>/quorum-state`. Makes the folder (not its parent) when it is missing. */
 export async function openDurableStorage(
-  options: OpenOptions & { readonly files: Files; readonly directory: string },
+  options: OpenOptions & { readonly files: Files; readonly directory: string; readonly scheduleSync: ScheduleSync },
 ): Promise<RaftStorage> {
-  const { files, directory, timers, bootstrap } = options
+  const { files, directory, timers, bootstrap, scheduleSync } = options
   await files.makeDirectory(directory)
   await files.syncDirectory(dirname(directory))
   const { openLevelStore } = await import('./level-store.ts')
-  const store = await openLevelStore(`${directory}/log`)
+  const store = withScheduledSyncs(await openLevelStore(`${directory}/log`), scheduleSync)
   await files.syncDirectory(directory)
   return await RaftStorage.open({ store, quorumState: quorumStateFile(files, directory), timers, bootstrap })
 }
@@ -27,4 +31,17 @@ export async function openDurableStorage(
 /** Nothing survives the process; nothing is loaded for it either. */
 export async function openMemoryStorage({ timers, bootstrap }: OpenOptions): Promise<RaftStorage> {
   return await RaftStorage.open({ store: new MemoryStore(), quorumState: undefined, timers, bootstrap })
+}
+
+/** Level syncs in libuv's thread pool like everyone else: its syncs are scheduled together with those of the partitions. */
+function withScheduledSyncs(store: KeyValueStore, scheduleSync: ScheduleSync): KeyValueStore {
+  return {
+    get: (key) => store.get(key),
+    iterate: (from, end) => store.iterate(from, end),
+    batch: (operations, options) => {
+      const write = () => store.batch(operations, options)
+      return options.sync ? scheduleSync(write) : write()
+    },
+    close: () => store.close(),
+  }
 }

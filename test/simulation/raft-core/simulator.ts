@@ -43,8 +43,9 @@ export interface RunResult {
 }
 
 const tickTime = 10
-/** Virtual time, in election timeouts, within which a healthy quorum must get on: elect, or commit or copy one more entry. */
-const progressTimeouts = 20
+/** Virtual time, in election timeouts, within which a healthy quorum must get on: elect, or commit or copy one more entry. Long, as
+ * some runs have links and disks so slow that most elections time out. */
+const progressTimeouts = 100
 /** The same for all of the quiet time: some runs copy a long log with one small message in flight. */
 const livenessTimeouts = 2000
 

@@ -124,6 +124,13 @@ describe('DeleteTopics', () => {
     expect(coordination.topics.size).toBe(2)
   })
 
+  test('very many names take no longer than their number', async () => {
+    const { ask } = harness()
+    const topicNames = Array.from({ length: 60_000 }, (_, i) => `t${i}`)
+    const { responses } = await ask(apis.DeleteTopics, 1, { topicNames, timeoutMs: 1 })
+    expect(responses).toHaveLength(60_000)
+  }, 5000)
+
   test('switched off, it says so in words that the client’s version knows', async () => {
     const { ask, coordination } = harness()
     coordination.admin.deleteTopics = () =>

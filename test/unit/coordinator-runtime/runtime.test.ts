@@ -277,7 +277,8 @@ describe('CoordinatorRuntime timers', () => {
 })
 
 describe('CoordinatorRuntime.becomeLeader()', () => {
-  test('replays what the log holds, compressed or not, and passes over markers and unknown records', async () => {
+  test.each([true, false])('replays what the log holds, in chunks or by batch: %s', async (readsWholeChunks) => {
+    store.readsWholeChunks = readsWholeChunks
     const record = (key: string, value: string | null) => ({
       timestamp: 1,
       key: Buffer.from(key),
@@ -346,6 +347,21 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     await time.settle()
     expect(machines[0]!.texts.size).toBe(1000)
     expect(turns).toBeGreaterThanOrEqual(15)
+  })
+
+  test('takes one turn of the loop for many small batches', async () => {
+    for (let i = 0; i < 1000; i++) {
+      store.preload(buildBatch({ records: [{ timestamp: 1, key: Buffer.from(`k${i}`), value: Buffer.from('v') }] }))
+    }
+    let turns = 0
+    const { defer } = time
+    time.defer = (callback) => {
+      turns++
+      defer.call(time, callback)
+    }
+    await lead(1)
+    expect(machines[0]!.texts.size).toBe(1000)
+    expect(turns).toBe(1)
   })
 
   test('is not disturbed by a write of the epoch before that ends later', async () => {

@@ -86,6 +86,8 @@ export class MemoryStore implements PartitionStore {
   /** Refuse appends with this. */
   refusal: StoreFailure | undefined
   maxBytes = 1 << 20
+  /** Reads give many batches in one buffer. */
+  readsWholeChunks: boolean = true
   /** Reads reject with this. */
   readFault: Error | undefined
   /** Leader epochs by partition; a partition that isn't here is not led. */
@@ -158,6 +160,7 @@ export class MemoryStore implements PartitionStore {
       read.push(Buffer.from(batch))
       bytes += batch.length
     }
+    if (this.readsWholeChunks && read.length > 0) return [Buffer.concat(read)]
     return read
   }
 

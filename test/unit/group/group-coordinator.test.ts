@@ -147,6 +147,41 @@ describe('GroupCoordinator', () => {
     expect(Buffer.byteLength(good(answer).memberId)).toBeLessThan(32_767)
   })
 
+  test('refuses what would not fit into a record again, and crashes of nothing that a client can send', async () => {
+    // 32767 bytes that are not UTF-8, as they are read.
+    const garbage = '\ufffd'.repeat(32_767)
+    const long = 'x'.repeat(32_767)
+    expect(await join({ groupId: garbage })).toMatchObject({ reason: 'invalid-group-id' })
+    expect(await commit(1, { groupId: garbage })).toEqual({ ok: false, reason: 'invalid-group-id' })
+    expect(await join({ protocolType: garbage })).toMatchObject({ reason: 'inconsistent-group-protocol' })
+    const protocols = [{ name: garbage, metadata: Buffer.alloc(0) }]
+    expect(await join({ protocols })).toMatchObject({ reason: 'inconsistent-group-protocol' })
+    expect(await join({ groupInstanceId: garbage })).toMatchObject({ reason: 'unknown-server-error' })
+
+    const named = { groupId: long, protocolType: long, groupInstanceId: long, clientId: garbage }
+    const { memberId } = good(await join({ ...named, protocols: [{ name: long, metadata: Buffer.alloc(0) }] }))
+    const request = { groupId: long, memberId, groupInstanceId: long, generationId: 1, protocolType: null }
+    expect(await coordinator.syncGroup({ ...request, protocolName: null, assignments: [] })).toMatchObject({ ok: true })
+    await time.advance(sessionMs)
+    expect(await coordinator.describeGroups([long])).toMatchObject([{ state: 'Empty' }])
+    await time.advance(defaultConfig.offsetsRetentionCheckIntervalMs)
+    expect(await coordinator.describeGroups([long])).toMatchObject([{ reason: 'group-id-not-found' }])
+
+    const offset = (value: number, metadata: string) =>
+      commit(0, {
+        retentionTimeMs: 2 ** 53,
+        topics: [
+          { topic: 't', topicId: zeroUuid, partitions: [{ partition: 0, offset: value, leaderEpoch: -1, metadata }] },
+        ],
+      })
+    const only = async (answer: ReturnType<typeof offset>) => good(await answer).topics[0]!.partitions[0]!.reason
+    expect(await only(offset(2 ** 53, ''))).toBe('offset-out-of-range')
+    expect(await only(offset(-(2 ** 53), ''))).toBe('offset-out-of-range')
+    expect(await only(offset(1, garbage))).toBe('offset-metadata-too-large')
+    expect(await only(offset(1, ''))).toBeNull()
+    expect(await fetchOffset()).toBe(1)
+  })
+
   test('refuses empty group ids and session timeouts out of range before all else', async () => {
     const group = { groupId: '', memberId: 'm', groupInstanceId: null, generationId: 1 }
     const invalid = { ok: false, reason: 'invalid-group-id' }

@@ -94,7 +94,7 @@ export async function read(
 }
 
 /** A copy of what was read, which is released. */
-export function taken(result: ReadResult): Buffer {
+function taken(result: ReadResult): Buffer {
   const bytes = Buffer.concat(result.chunks)
   assert(bytes.length === result.sizeBytes, 'a read is as large as it says')
   result.release()

@@ -172,6 +172,9 @@ describe('order', () => {
     expect(texts(socket)).toEqual([])
     await handler.answer('silent', 'none')
     expect(texts(socket)).toEqual(['loud'])
+    socket.clientSends(request(plainKey, 'next'))
+    await handler.answer('next')
+    expect(texts(socket)).toEqual(['loud', 'next'])
   })
 
   test('what is under way on one connection is bounded, and reading waits', async () => {
@@ -286,6 +289,19 @@ describe('closing', () => {
     socket.clientCloses()
     expect(hasClosed).toBe(false)
     idle.clientCloses()
+    await closing
+  })
+
+  test('close begins no further request when one that was in its way is answered', async () => {
+    const handler = new ManualHandler()
+    const { network, server, time } = await serve(handler)
+    const socket = network.accept()
+    for (let i = 0; i < 200; i++) socket.clientSends(request(overlappingKey, `r${i}`))
+    const closing = server.close(5000)
+    await handler.answer('r0')
+    expect(texts(socket)).toEqual(['r0'])
+    expect(handler.begun).toHaveLength(128)
+    time.advance(5000)
     await closing
   })
 
@@ -459,6 +475,105 @@ describe('memory', () => {
     expect(socket.isPaused).toBe(true)
     socket.drain()
     expect(handler.begun).toEqual(['first', 'second'])
+  })
+})
+
+describe('any course of events', () => {
+  type Step =
+    | { readonly do: 'send'; readonly on: number; readonly key: number; readonly bytes: number; readonly cut: number }
+    | { readonly do: 'answer'; readonly index: number; readonly how: 'chunks' | 'none' | 'close' | 'throw' }
+    | { readonly do: 'hold' | 'drain' | 'leave'; readonly on: number }
+    | { readonly do: 'wait'; readonly ms: number }
+    | { readonly do: 'close' }
+
+  const on = fc.integer({ min: 0, max: 3 })
+  const key = fc.constantFrom(overlappingKey, overlappingKey, plainKey, briefKey)
+  const how = fc.constantFrom('chunks', 'chunks', 'chunks', 'chunks', 'none', 'close', 'throw') as fc.Arbitrary<
+    'chunks' | 'none' | 'close' | 'throw'
+  >
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    {
+      weight: 10,
+      arbitrary: fc.record({ do: fc.constant('send' as const), on, key, bytes: fc.nat(900), cut: fc.nat(1000) }),
+    },
+    { weight: 10, arbitrary: fc.record({ do: fc.constant('answer' as const), index: fc.nat(20), how }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('hold' as const, 'drain' as const), on }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('leave' as const), on }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 12_000 }) }) },
+    { weight: 1, arbitrary: fc.constant({ do: 'close' as const }) },
+  )
+
+  test('answers keep their order, every buffer is released once, and no memory stays counted', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const waiting: { text: string; resolve: (answer: Answer) => void; reject: (error: Error) => void }[] = []
+        const handler: RequestHandler = {
+          handle: (frame) => {
+            const { promise, resolve, reject } = deferred<Answer>()
+            waiting.push({ text: frame.toString('latin1', 2, 8), resolve, reject })
+            return promise
+          },
+          mayOverlap: (apiKey) => apiKey === overlappingKey,
+          isBrief: (apiKey) => apiKey === briefKey,
+        }
+        const { network, server, time } = await serve(handler, { maxQueuedBytes: 2000 })
+        const sockets = Array.from({ length: 4 }, () => network.accept())
+        const numbers = [0, 0, 0, 0]
+        let answered = 0
+        let released = 0
+        const answer = (index: number, kind: 'chunks' | 'none' | 'close' | 'throw') => {
+          const [request] = waiting.splice(index % Math.max(1, waiting.length), 1)
+          if (request === undefined) return
+          if (kind === 'throw') request.reject(new Error('bug'))
+          else if (kind === 'none') request.resolve('none')
+          else if (kind === 'close') request.resolve({ close: 'why' })
+          else {
+            answered++
+            const text = request.text + 'x'.repeat(700)
+            request.resolve({ ...answerOf(text), release: () => released++ })
+          }
+        }
+        let closing: Promise<void> | undefined
+        for (const each of steps) {
+          if (each.do === 'send') {
+            const number = String(numbers[each.on]!++).padStart(6, '0')
+            const bytes = request(each.key, number + 'y'.repeat(each.bytes))
+            sockets[each.on]!.clientSends(bytes.subarray(0, each.cut))
+            if (each.cut < bytes.length) sockets[each.on]!.clientSends(bytes.subarray(each.cut))
+          } else if (each.do === 'answer') answer(each.index, each.how)
+          else if (each.do === 'hold') sockets[each.on]!.holdsWrites = true
+          else if (each.do === 'drain') sockets[each.on]!.drain()
+          else if (each.do === 'leave') sockets[each.on]!.clientCloses()
+          else if (each.do === 'wait') time.advance(each.ms)
+          else closing ??= server.close(1000)
+          // The limit, one largest request to finish, and what was on its way from each connection.
+          expect(server.statistics.requestBytes).toBeLessThanOrEqual(2000 + 1000 + sockets.length * 1004)
+          await settled()
+        }
+        for (const socket of sockets) socket.drain()
+        for (let round = 0; round < 200; round++) {
+          answer(0, 'chunks')
+          await settled()
+          if (waiting.length === 0 && sockets.every((socket) => socket.unreadBytes === 0 || socket.isPaused === false))
+            break
+        }
+        for (const socket of sockets) {
+          const order = socket.frames.map((frame) => Number(frame.toString('latin1', 0, 6)))
+          expect(order).toEqual([...order].sort((a, b) => a - b))
+          socket.clientCloses()
+        }
+        while (waiting.length > 0) answer(0, 'chunks')
+        closing ??= server.close(1000)
+        await settled()
+        time.advance(1000)
+        await closing
+        await settled()
+        expect(released).toBe(answered)
+        expect(server.statistics).toEqual({ connections: 0, requestBytes: 0, responseBytes: 0 })
+        expect(time.pendingTimers).toBe(0)
+      }),
+      { numRuns: 150 },
+    )
   })
 })
 

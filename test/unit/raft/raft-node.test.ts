@@ -17,6 +17,7 @@ import {
   type Snapshot,
   type Term,
 } from '../../../src/raft/index.ts'
+import { SeededRandom } from '../../simulation/raft-core/random.ts'
 import { RaftTransportHub } from '../../support/memory-raft-transport.ts'
 import { openSimulatedStore } from '../../support/simulated-kv.ts'
 
@@ -28,6 +29,8 @@ interface Running {
   readonly node: RaftNode
   readonly storage: RaftStorage
   readonly committed: Entry[]
+  /** The state machine: the texts so far, as snapshots of it restored them. */
+  state: string[]
   readonly leaderships: Leadership[]
   readonly snapshots: Snapshot[]
   readonly faults: unknown[]
@@ -66,10 +69,16 @@ class Quorum {
     const transport = options.transport ?? (isAlone ? undefined : this.hub.transportOf(id))
     const { keptEntries = 1000 } = options
     const node = new RaftNode({ id, storage, transport, platform, logger, keptEntries })
-    const running: Running = { id, node, storage, committed: [], leaderships: [], snapshots: [], faults: [] }
-    node.onCommitted((entries) => running.committed.push(...entries))
+    const running: Running = { id, node, storage, committed: [], state: [], leaderships: [], snapshots: [], faults: [] }
+    node.onCommitted((entries) => {
+      running.committed.push(...entries)
+      running.state.push(...textsOf(entries))
+    })
     node.onLeadership((leadership) => running.leaderships.push(leadership))
-    node.onSnapshot((snapshot) => running.snapshots.push(snapshot))
+    node.onSnapshot((snapshot) => {
+      running.snapshots.push(snapshot)
+      running.state = Buffer.from(snapshot.data).toString().split(' ').filter(Boolean)
+    })
     node.onFault((error) => running.faults.push(error))
     this.running.set(id, running)
     await node.start()
@@ -170,6 +179,18 @@ describe('a node that is the only voter', () => {
     expect(alone.node.state.role).toBe('follower')
   })
 
+  test('stops once, whether it was started or not', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    await quorum.simulation.run(Promise.all([alone.node.stop(), alone.node.stop()]))
+    await quorum.simulation.run(alone.node.stop())
+    const { platform } = quorum.host(1)
+    const storage = await openMemoryStorage({ timers: platform.timers, bootstrap: quorum.membership })
+    const never = new RaftNode({ id: 1 as NodeId, storage, transport: undefined, platform, logger })
+    await never.stop()
+    expect(never.state.role).toBe('follower')
+  })
+
   test.each(['write', 'sync'])('stops for good when a %s fails (D1, D2, E11)', async (operation) => {
     const quorum = new Quorum(1)
     const alone = await quorum.start(1)
@@ -229,29 +250,42 @@ describe('three nodes', () => {
     await quorum.stopAll()
   })
 
-  test('lose no acknowledged entry to power losses, one node after the other', { timeout: 60_000 }, async () => {
-    for (let seed = 1; seed <= 8; seed++) {
+  test('lose no acknowledged entry to power losses at any moment, of one node or of all', {
+    timeout: 60_000,
+  }, async () => {
+    for (let seed = 1; seed <= 25; seed++) {
       const quorum = new Quorum(3, seed)
+      const random = new SeededRandom(seed)
       await quorum.startAll()
       const acknowledged: string[] = []
-      for (let round = 0; round < 6; round++) {
+      const proposed: string[] = []
+      for (let round = 0; round < 8; round++) {
         const leader = await quorum.leader()
-        for (let i = 0; i < 5; i++) {
-          const text = `${seed}:${round}:${i}`
-          const result = await quorum.propose(leader, text)
-          if (result.ok) acknowledged.push(text)
+        for (let i = random.int(8); i >= 0; i--) {
+          const text = `${round}:${i}`
+          proposed.push(text)
+          void leader.node.propose(Buffer.from(text)).then((result) => {
+            if (result.ok) acknowledged.push(text)
+          })
+          if (random.chance(0.5)) await quorum.simulation.runFor(random.float() * 2)
         }
-        const victim = round % 2 === 0 ? leader.id : 1 + (round % 3)
-        void leader.node.propose(Buffer.from(`unanswered ${round}`))
-        await quorum.simulation.runFor(round)
-        quorum.crash(victim)
-        if (round === 3) for (const id of [...quorum.running.keys()]) quorum.crash(id)
-        await quorum.simulation.runFor(round * 300)
+        if (random.chance(0.3)) {
+          const { appliedIndex } = leader.node.state
+          void leader.node.takeSnapshot(appliedIndex, Buffer.from(leader.state.join(' ')))
+          await quorum.simulation.runFor(random.float() * 3)
+        }
+        const victims = random.chance(0.3) ? [1, 2, 3] : [random.pick([leader.id, 1, 2, 3])]
+        for (const victim of victims) if (quorum.running.has(victim)) quorum.crash(victim)
+        await quorum.simulation.runFor(random.int(3000))
         for (const { id } of quorum.membership.voters) if (!quorum.running.has(id)) await quorum.restart(id)
       }
       const leader = await quorum.leader()
-      expect(textsOf(leader.committed).filter((text) => !text.startsWith('unanswered'))).toEqual(acknowledged)
-      expect(acknowledged.length).toBe(30)
+      const found = leader.state
+      expect(new Set(found).size, `seed ${seed}: each once`).toBe(found.length)
+      expect(acknowledged.length).toBeGreaterThan(5)
+      for (const text of acknowledged) expect(found, `seed ${seed}`).toContain(text)
+      const order = found.map((text) => proposed.indexOf(text))
+      expect(order).toEqual([...order].sort((x, y) => x - y))
       await quorum.stopAll()
     }
   })

@@ -139,6 +139,20 @@ test('ReplicaManager refuses partitions it does not hold, and topic ids that are
   })
 })
 
+test('ReplicaManager sends clients on to the leader of a partition that another broker holds', async () => {
+  const { manager } = setUp()
+  const elsewhere: TopicImage = { ...orders, partitions: [{ ...orders.partitions[0]!, replicas: [2 as BrokerId] }] }
+  const topics = { ...image.topics, byName: (name: string) => (name === 'orders' ? elsewhere : undefined) }
+  const changedTopics = new Map([[ordersId, { topic: elsewhere, partitions: new Set([0]) }]])
+  manager.applyDelta(delta({ changedTopics }), { ...image, topics })
+  const target = { currentLeaderEpoch: -1, isolation: 'read-uncommitted', target: 'latest' } as const
+  const answers = await Promise.all([
+    manager.listOffset({ topic: 'orders', partition: 0, ...target }),
+    manager.listOffset({ topic: 'orders', partition: 1, ...target }),
+  ])
+  expect(answers).toMatchObject([{ reason: 'not-leader-or-follower' }, { reason: 'unknown-topic-or-partition' }])
+})
+
 test('ReplicaManager.fetch() gives nothing above the high watermark and waits until there is enough below it', async () => {
   const { log, create, produce, fetch } = setUp()
   create()
@@ -227,7 +241,8 @@ test('ReplicaManager answers waiting fetches and appends when the topic is delet
   const waitingFetch = fetch()
   const waitingAppend = produce('abc')
   await turn()
-  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
+  const topics = { ...image.topics, byName: () => undefined }
+  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), { ...image, topics })
   expect((await waitingFetch).partitions[0]!.outcome).toMatchObject({ reason: 'unknown-topic-or-partition' })
   expect(await waitingAppend).toMatchObject({ ok: false })
   await turn()

@@ -49,7 +49,7 @@ test('writes of one turn, also those after its promises, wait for its end and le
   const client = await network.connect({ host: '127.0.0.1', port: listener.port, timeoutMs: 5000 })
   const chunks: Buffer[] = []
   const closed = Promise.withResolvers<void>()
-  client.start({ onData: (chunk) => chunks.push(chunk), onClose: () => closed.resolve() })
+  client.start({ onData: (chunk) => chunks.push(Buffer.from(chunk)), onClose: () => closed.resolve() })
   const server = await accepted.promise
   server.start({
     onData: async () => {
@@ -111,4 +111,10 @@ test('a delay beyond the range of setTimeout does not fire early', () => {
   } finally {
     vi.useRealTimers()
   }
+})
+
+// Node's own recursive mkdir spins for ever there.
+test.runIf(process.platform === 'linux')('a folder where the file system takes none is refused', async () => {
+  const { files } = createRealPlatform()
+  await expect(files.makeDirectory('/proc/rookery/data')).rejects.toMatchObject({ code: 'FILE_FAILED' })
 })

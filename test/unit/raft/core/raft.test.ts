@@ -163,6 +163,13 @@ describe('a candidate', () => {
     expect([host.core.role, host.core.term]).toEqual(['follower', 9])
   })
 
+  test('does not count votes that were meant for another', () => {
+    const host = new Host()
+    host.core.campaign()
+    host.core.step({ type: 'preVoteAnswer', from: id(2), to: id(3), term: term(1), granted: true })
+    expect(host.core.role).toBe('preCandidate')
+  })
+
   test('counts its own vote only when it is durable, and no vote twice', () => {
     const host = new Host({ voters: 5 })
     host.core.campaign()

@@ -19,7 +19,13 @@ afterAll(async () => {
 
 function open(folder: string) {
   const { files, timers } = platform
-  return openDurableStorage({ files, timers, directory: join(directory, folder), bootstrap: membership })
+  return openDurableStorage({
+    files,
+    timers,
+    directory: join(directory, folder),
+    bootstrap: membership,
+    scheduleSync: (work) => work(),
+  })
 }
 
 async function fill(folder: string) {

@@ -283,6 +283,30 @@ describe('RaftStorage after damage', () => {
     }
   })
 
+  test.each([
+    { what: 'a vote, at once', parts: { hardState: hardState(2, 1) }, afterMs: 0, error: /vote of term 2/ },
+    { what: 'a term, at once', parts: { hardState: hardState(7, null) }, afterMs: 0, error: /term is 2, and was 7/ },
+    { what: 'an entry, soon', parts: { entries: [entry(6, 2)] }, afterMs: 200, error: /6 to 6 are missing/ },
+    { what: 'a new tail, soon', parts: { entries: [entry(5, 2, 'new')] }, afterMs: 200, error: /older one/ },
+  ])('after a crash misses $what, when the log below lost it', async ({ parts, afterMs, error }) => {
+    const { simulation, host } = simulated()
+    const path = `${directory}/store.log`
+    const size = async () => (await host.platform.files.stat(path))!.sizeBytes
+    const storage = await simulation.run(openOn(host.platform))
+    await simulation.run(fill(storage))
+    await simulation.run(storage.persist(ready({ hardState: hardState(2, null) })))
+    const before = await simulation.run(size())
+    await simulation.run(storage.persist(ready(parts)))
+    await simulation.runFor(afterMs)
+    host.crash()
+    host.restart()
+    // What a flipped byte in the last record of Level's log does.
+    const file = await simulation.run(host.platform.files.open(path, 'write'))
+    await simulation.run(file.truncate(before))
+    await simulation.run(file.close())
+    await expect(simulation.run(openOn(host.platform))).rejects.toThrow(error)
+  })
+
   test('tells what to do', async () => {
     const { simulation, host } = simulated()
     await simulation.run(withStorage(host, fill))
@@ -310,7 +334,7 @@ describe('RaftStorage over power losses', () => {
         await storage.persist(ready({ hardState: hardState(term, vote, storage.hardState.commitIndex) }))
         promised.vote = vote
       } else if (kind === 1 && log.lastIndex > log.snapshot.index + 3) {
-        const from = log.lastIndex - random.int(3)
+        const from = log.lastIndex - random.int(log.lastIndex - log.snapshot.index)
         term = (term + 1) as typeof term
         promised.last = [from - 1, log.term((from - 1) as LogIndex) as number]
         await storage.persist(ready({ entries: [entry(from, term)], hardState: hardState(term, null) }))

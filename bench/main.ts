@@ -1,0 +1,104 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { machineLine } from './machine.ts'
+import { startRookery } from './processes.ts'
+import { count, figure, ratio } from './table.ts'
+import { canonicalRow, limitsOf, runRow, throughput } from './throughput.ts'
+
+const help = `npm run bench                              one workload, two numbers
+npm run bench -- throughput [options]      produce and fetch, beside the machine's limits
+npm run bench -- start [options]           start-up time and memory
+npm run bench -- micro [options]           parts of the hot path by themselves
+
+  --full             every row, longer (throughput); 3 GB of load (start)
+  --rows TEXT        only rows with TEXT in their names
+  --seconds N        measured seconds for each row
+  --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR
+  --profile DIR      leave CPU profiles of the brokers in DIR
+  --dir DIR          where data goes while a benchmark runs; a folder of the system's temporary folder when left out
+
+How to read each: the comment at the top of bench/<name>.ts.
+`
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    full: { type: 'boolean', default: false },
+    rows: { type: 'string' },
+    seconds: { type: 'string' },
+    peer: { type: 'string' },
+    'kafka-jars': { type: 'string' },
+    profile: { type: 'string' },
+    dir: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+await main()
+
+async function main(): Promise<void> {
+  const [name] = positionals
+  if (values.help) {
+    console.log(help)
+    return
+  }
+  const directory = resolve(values.dir ?? join(tmpdir(), `rookery-bench-${process.pid}`))
+  await mkdir(directory, { recursive: true })
+  console.log(`${machineLine()}\n`)
+  try {
+    switch (name) {
+      case undefined:
+        return await canonical(directory)
+      case 'throughput':
+        return await throughput({
+          directory,
+          seconds: seconds(values.full ? 4 : 1.5),
+          rows: values.rows,
+          isFull: values.full,
+          brokers: [startRookery(values.profile), ...(await peers())],
+        })
+      default:
+        console.error(help)
+        process.exitCode = 1
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** The numbers to watch from one commit to the next. */
+async function canonical(directory: string): Promise<void> {
+  const limits = await limitsOf(canonicalRow, directory)
+  const { recordsPerSecond, megabytesPerSecond, result, readBack } = await runRow(
+    canonicalRow,
+    startRookery(values.profile),
+    directory,
+    seconds(4),
+    limits,
+  )
+  const { latencyMs } = result.measured
+  console.log(`records/s acknowledged  ${Math.round(recordsPerSecond).toLocaleString('en-US')}`)
+  console.log(`p99 ms to the answer    ${figure(latencyMs.p99)}\n`)
+  const { connections, inFlight, batchBytes } = canonicalRow.produce
+  console.log(
+    `100 B records in ${batchBytes / 1024} KiB batches, ${connections} connections x ${inFlight} requests in flight, acks=-1 after fdatasync`,
+  )
+  console.log(
+    `${figure(megabytesPerSecond)} MB/s; ${ratio(megabytesPerSecond / limits.loopback)} of loopback, ${ratio(megabytesPerSecond / (limits.disk ?? Number.NaN))} of write + fdatasync of one batch; ${count(readBack.records)} records read back, all there`,
+  )
+}
+
+async function peers() {
+  if (values.peer === undefined) return []
+  if (values.peer !== 'kafka') throw new Error(`--peer ${values.peer}: allowed is kafka`)
+  const { startKafka } = await import('./peers/kafka.ts')
+  return [startKafka(resolve(values['kafka-jars'] ?? 'node_modules/.cache/kafka-4.4.0'))]
+}
+
+function seconds(standard: number): number {
+  const given = Number(values.seconds ?? standard)
+  if (!(given > 0)) throw new Error(`--seconds ${values.seconds}: allowed is a number above 0`)
+  return given
+}

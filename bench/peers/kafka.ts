@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { type BrokerUnderTest, createTopic, type StartBroker } from '../processes.ts'
+
+/**
+ * Apache Kafka as a KRaft broker of one node, with its own defaults but for what a single node needs. Needs `java` and a folder with Kafka's
+ * jars. What it uses is read from /proc, so on Linux only.
+ */
+const heap = '1G' // what Kafka's own start script gives a broker
+const jvmOptions = [
+  '-server',
+  `-Xms${heap}`,
+  `-Xmx${heap}`,
+  '-XX:+UseG1GC',
+  '-XX:MaxGCPauseMillis=20',
+  '-XX:InitiatingHeapOccupancyPercent=35',
+  '-XX:MaxInlineLevel=15',
+  '-Djava.awt.headless=true',
+]
+const clusterId = '4L6g3nShT-eMCtK--X86sw'
+const startTimeoutMs = 60_000
+const pollMs = 100
+
+export function startKafka(jars: string): StartBroker {
+  return async (directory) => {
+    const [port, controllerPort] = [await freePort(), await freePort()]
+    await mkdir(directory, { recursive: true })
+    const config = join(directory, 'server.properties')
+    await writeFile(config, properties(directory, port, controllerPort))
+    const classPath = ['-cp', join(jars, '*')]
+    await java([...classPath, 'kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', config], directory).ended
+    const kafka = java([...jvmOptions, ...classPath, 'kafka.Kafka', config], directory)
+    let failure: Error | undefined
+    kafka.ended.catch((error: Error) => {
+      failure = error
+    })
+    const deadlineMs = performance.now() + startTimeoutMs
+    for (;;) {
+      try {
+        await createTopic(port, 'started', 1, {})
+        break
+      } catch (error) {
+        if (failure !== undefined) throw failure
+        if (performance.now() > deadlineMs) throw error
+        await new Promise((resolve) => setTimeout(resolve, pollMs))
+      }
+    }
+    return underTest(port, kafka)
+  }
+}
+
+function underTest(port: number, kafka: ReturnType<typeof java>): BrokerUnderTest {
+  let cpuBefore = 0
+  return {
+    name: 'Kafka',
+    port,
+    async begin() {
+      cpuBefore = await cpuSeconds(kafka.pid)
+    },
+    async end() {
+      return {
+        cpuSeconds: (await cpuSeconds(kafka.pid)) - cpuBefore,
+        loopDelayP99Ms: undefined,
+        rssBytes: await statusBytes(kafka.pid, 'VmRSS'),
+        peakRssBytes: await statusBytes(kafka.pid, 'VmHWM'),
+      }
+    },
+    async stop() {
+      kafka.kill()
+      await kafka.ended.catch(() => undefined)
+    },
+  }
+}
+
+function properties(directory: string, port: number, controllerPort: number): string {
+  return [
+    'process.roles=broker,controller',
+    'node.id=1',
+    `controller.quorum.voters=1@127.0.0.1:${controllerPort}`,
+    `listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
+    'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
+    'controller.listener.names=CONTROLLER',
+    `log.dirs=${join(directory, 'data')}`,
+    'offsets.topic.replication.factor=1',
+    'transaction.state.log.replication.factor=1',
+    'transaction.state.log.min.isr=1',
+    '',
+  ].join('\n')
+}
+
+/** `ended` rejects with what the program wrote when it ends with a fault. */
+function java(args: readonly string[], directory: string) {
+  const child = spawn('java', args, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-4000)
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  const ended = new Promise<void>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code) =>
+      code === 0 ? resolve() : reject(new Error(`java ended with code ${code}\n${output}`)),
+    )
+  })
+  return { ended, pid: child.pid ?? 0, kill: () => child.kill() }
+}
+
+/** User and system time are fields 14 and 15, in ticks of 10 ms; the second field, the name, may hold blanks. */
+async function cpuSeconds(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+async function statusBytes(pid: number, name: string): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'latin1')
+  return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1024
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { HandlePool } from '../../../src/log/index.ts'
+import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
+import { appended, batchOf, openLog, openLogs, readAll } from './support.ts'
+
+let simulation: Simulation
+let host: SimulatedHost
+
+beforeEach(() => {
+  simulation = createSimulation({ seed: 31 })
+  host = simulation.host('a')
+})
+
+const bytes = [Buffer.from('bytes')]
+
+describe('the handle pool', () => {
+  test('closes the file that is idle the longest, and opens it again when it is used', async () => {
+    const pool = new HandlePool(host.platform.files, { maxOpen: 2 })
+    const files = ['a', 'b', 'c'].map((name) => pool.file(`/data/${name}`))
+    for (const file of files) file.createSync()
+    expect(files.map((file) => file.isOpen)).toEqual([false, true, true])
+    expect(files[1]!.sizeSync()).toBe(0)
+    expect(files[0]!.readSync(Buffer.alloc(1), 0)).toBe(0)
+    expect(files.map((file) => file.isOpen)).toEqual([true, true, false])
+    await simulation.run(pool.drained())
+    expect(pool.openCount).toBe(2)
+  })
+
+  test('keeps what is not synced, and what is being used, above its bound', async () => {
+    const pool = new HandlePool(host.platform.files, { maxOpen: 1 })
+    const dirty = pool.file('/data/dirty')
+    const busy = pool.file('/data/busy')
+    busy.createSync()
+    dirty.writeSync(bytes, 0)
+    const reading = busy.read(Buffer.alloc(1), 0)
+    const other = pool.file('/data/other')
+    other.createSync()
+    expect([dirty.isOpen, busy.isOpen, other.isOpen]).toEqual([true, true, false])
+    const syncing = dirty.sync()
+    dirty.writeSync(bytes, 5)
+    await simulation.run(Promise.all([reading, syncing]))
+    // What was written while the sync ran is not covered by it.
+    expect([dirty.hasUnsyncedBytes, dirty.isOpen]).toEqual([true, true])
+    await simulation.run(dirty.sync())
+    other.sizeSync()
+    await simulation.run(pool.drained())
+    expect(pool.openCount).toBe(1)
+  })
+
+  test('closes a discarded file after the last call on it', async () => {
+    const pool = new HandlePool(host.platform.files, { maxOpen: 10 })
+    const file = pool.file('/data/a')
+    file.writeSync(bytes, 0)
+    const target = Buffer.alloc(5)
+    const reading = file.read(target, 0)
+    file.discard()
+    expect(file.isOpen).toBe(true)
+    expect(await simulation.run(reading)).toBe(5)
+    expect([file.isOpen, target.toString()]).toEqual([false, 'bytes'])
+    expect(() => file.sizeSync()).toThrow('a discarded file is not used again')
+  })
+
+  test('a file whose sync failed stays unsynced', async () => {
+    const pool = new HandlePool(host.platform.files, { maxOpen: 1 })
+    const file = pool.file('/data/a')
+    file.writeSync(bytes, 0)
+    host.disk.failNext({ operation: 'sync', code: 'EIO' })
+    await expect(simulation.run(file.sync())).rejects.toThrow('EIO')
+    expect([file.hasUnsyncedBytes, file.isOpen]).toEqual([true, true])
+  })
+})
+
+test('many partitions live on few handles', async () => {
+  const handles = new HandlePool(host.platform.files, { maxOpen: 5 })
+  const logs = await simulation.run(openLogs(host.platform, { handles, settings: { tailCacheBytes: 0 } }))
+  const all = await simulation.run(Promise.all(Array.from({ length: 40 }, (_, i) => openLog(logs, {}, i))))
+  for (let round = 0; round < 3; round++) {
+    for (const log of all) appended(log, batchOf(1, `${log.partition}/${round}`))
+    await simulation.run(Promise.all(all.map((log) => log.flush())))
+    await simulation.run(handles.drained())
+    expect(handles.openCount).toBeLessThanOrEqual(5)
+  }
+  for (const log of all) {
+    const batches = await simulation.run(readAll(log))
+    expect(batches.map((batch) => batch.toString('latin1').includes(`${log.partition}/`))).toEqual([true, true, true])
+  }
+  expect(handles.openCount).toBeLessThanOrEqual(5)
+  await simulation.run(logs.close())
+  expect(handles.openCount).toBe(0)
+})
