@@ -108,6 +108,10 @@ export class Connection implements ConnectionFacts {
     return this.#lastWrittenMs
   }
 
+  get requestBytes(): number {
+    return this.#requestBytes
+  }
+
   get responseBytes(): number {
     return this.#responseBytes
   }
