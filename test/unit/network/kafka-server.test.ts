@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deferred } from '../../../src/base/index.ts'
-import { type Answer, KafkaServer, type RequestHandler } from '../../../src/network/index.ts'
+import { type Answer, KafkaServer, type RequestHandler, type ResponseLoan } from '../../../src/network/index.ts'
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
 import { frameOf, type MemoryNetwork, type MemorySocket, memoryPlatform, settled } from './memory-network.ts'
 
@@ -477,6 +477,34 @@ describe('memory', () => {
     expect(slow.isClosed).toBe(true)
     expect(handler.begun).toEqual(['big', 'heartbeat', 'small'])
     expect(warnings()).toHaveLength(1)
+    expect(server.statistics.responseBytes).toBe(0)
+  })
+
+  test('answers that are read at the same time share the memory that is left, and none begins when it is lent out', async () => {
+    const loans: ResponseLoan[] = []
+    const begun: string[] = []
+    const handler: RequestHandler = {
+      handle: (frame, connection) => {
+        begun.push(frame.toString('utf8', 2))
+        loans.push(connection.lendResponseBytes(40_000_000))
+        return new Promise(() => undefined)
+      },
+      mayOverlap: () => false,
+      isBrief: () => false,
+    }
+    const { network, server } = await serve(handler, { maxQueuedBytes: 16_000_000 })
+    for (let i = 0; i < 20; i++) network.accept().clientSends(request(plainKey, `${i}`))
+    await settled()
+    const lentBytes = loans.reduce((sum, { bytes }) => sum + bytes, 0)
+    expect(loans[0]!.bytes).toBe(4_000_000)
+    expect(lentBytes).toBeLessThan(16_000_000 + 1024 * 1024)
+    expect(server.statistics.responseBytes).toBe(lentBytes)
+    expect(begun.length).toBeLessThan(20)
+    while (loans.length > 0) {
+      for (const loan of loans.splice(0)) loan.giveBack()
+      await settled()
+    }
+    expect(begun).toHaveLength(20)
     expect(server.statistics.responseBytes).toBe(0)
   })
 
