@@ -19,8 +19,18 @@ export interface BrokerUnderTest {
 /** Starts a broker whose data is in `directory`. */
 export type StartBroker = (directory: string) => Promise<BrokerUnderTest>
 
-export const startRookery: StartBroker = async (directory) => {
-  const child = forkOf('broker.ts')
+/** `profileDirectory`: where each broker leaves a CPU profile when it ends. */
+export function startRookery(profileDirectory?: string): StartBroker {
+  const execArgv = process.env.XARGS
+    ? process.env.XARGS.split(' ')
+    : profileDirectory === undefined
+      ? []
+      : ['--cpu-prof', '--cpu-prof-dir', profileDirectory]
+  return (directory) => startFork(directory, execArgv)
+}
+
+async function startFork(directory: string, execArgv: string[]): Promise<BrokerUnderTest> {
+  const child = forkOf('broker.ts', execArgv)
   child.send({
     overrides: { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' },
   } satisfies BrokerSettings)
@@ -117,8 +127,9 @@ export async function startSink(answerBytes: number): Promise<{ readonly port: n
   return { port, stop: () => child.disconnect() }
 }
 
-function forkOf(file: string): ChildProcess {
-  return fork(fileURLToPath(new URL(file, import.meta.url)), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+function forkOf(file: string, execArgv: string[] = []): ChildProcess {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  return fork(path, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }
 
 /** The next message of that type. Rejects when the process fails or ends first. */

@@ -1,4 +1,5 @@
 import { messageOf } from '../base/index.ts'
+import { CoordinationError } from '../coordination/index.ts'
 import type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from '../network/index.ts'
 import {
   type ApiMessage,
@@ -82,8 +83,14 @@ export class Dispatcher implements RequestHandler {
       return encode(served, header, reply)
     }
     const failed = (fault: unknown): Answer => {
-      probe.faults.value++
-      this.#services.log.error({ peer: connection.peer, ...detailsOf(header), error: fault }, 'request failed')
+      const fields = { peer: connection.peer, ...detailsOf(header), error: fault }
+      if (fault instanceof CoordinationError) {
+        // No bug here: there is no controller, or the client gave it no time.
+        this.#services.log.warn(fields, 'request not carried out')
+      } else {
+        probe.faults.value++
+        this.#services.log.error(fields, 'request failed')
+      }
       return done({ body: served.fault(request as never, errorCodeOfFault(fault), apiVersion) })
     }
     let reply: ReturnType<ServedApi['handle']>
@@ -109,6 +116,9 @@ function encode(served: ServedApi, header: RequestHeader, reply: Reply<MessageIn
   }
 }
 
+/** Characters of a client id that a log line has: a client could otherwise fill the disk with it. */
+const maxLoggedLength = 200
+
 /** The part of a header that all versions of all APIs share. */
 function headerStart(frame: Buffer): Omit<RequestHeader, 'clientId'> {
   return { apiKey: frame.readInt16BE(0), apiVersion: frame.readInt16BE(2), correlationId: frame.readInt32BE(4) }
@@ -119,5 +129,5 @@ function refusal(header: RequestHeader, reason: string): CloseAnswer {
 }
 
 function detailsOf({ apiKey, apiVersion, clientId }: RequestHeader): Readonly<Record<string, unknown>> {
-  return { api: apiName(apiKey), apiKey, apiVersion, clientId }
+  return { api: apiName(apiKey), apiKey, apiVersion, clientId: clientId?.slice(0, maxLoggedLength) ?? null }
 }

@@ -6,6 +6,7 @@ import { clusterOperations, operationsNotAsked, topicOperations } from './author
 import { distinct } from './distinct.ts'
 import { controllerIdOf, liveEndpoints } from './endpoints.ts'
 import { errorCodeOf } from './errors.ts'
+import type { TopicCreator } from './topic-creator.ts'
 import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
 
 /**
@@ -34,9 +35,10 @@ export const metadata = defineApi({
     }
     const asked = distinct(topics, ({ name, topicId }) => `${topicId}/${name}`)
     const answers = asked.map((topic) => lookUp(topic, request, context))
-    return answers.some((each) => each instanceof Promise)
-      ? later(request, context, answers)
-      : { body: answer(request, context, answers as TopicAnswer[]) }
+    const isWhole = (all: typeof answers): all is TopicAnswer[] => !all.includes('create')
+    return isWhole(answers)
+      ? { body: answer(request, context, answers) }
+      : createMissing(request, context, asked, answers)
   },
   fault: (request, errorCode) => ({
     brokers: [],
@@ -57,23 +59,39 @@ type TopicAnswer =
   | { readonly topic: TopicImage }
   | { readonly topic: undefined; readonly asked: AskedTopic; readonly errorCode: ErrorCode }
 
-async function later(
+/** More topics than the controller creates at once: it isn't asked. */
+const maxCreatedAtOnce = 10_000
+
+/** `answers` to `asked`, with those topics created that are to be. */
+async function createMissing(
   request: MetadataRequest,
   context: RequestContext,
-  answers: readonly (TopicAnswer | Promise<TopicAnswer>)[],
+  asked: readonly AskedTopic[],
+  answers: readonly (TopicAnswer | 'create')[],
 ): Promise<Reply<Body>> {
-  return { body: answer(request, context, await Promise.all(answers)) }
+  const names = asked.flatMap(({ name }, i) => (answers[i] === 'create' ? [name!] : []))
+  const isTooMuch = names.length > maxCreatedAtOnce
+  if (isTooMuch) {
+    const { peer } = context.connection
+    context.services.log.warn(
+      { peer, count: names.length, limit: maxCreatedAtOnce },
+      'topics not auto-created: too many',
+    )
+  }
+  const created = isTooMuch ? undefined : context.services.topicCreator.ensureAll(names).values()
+  const topics = answers.map((each, i) => {
+    if (each !== 'create') return each
+    if (created === undefined) return missingFor(asked[i]!, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return whenCreated(asked[i]!, created.next().value!, context)
+  })
+  return { body: answer(request, context, await Promise.all(topics)) }
 }
 
-function lookUp(
-  asked: AskedTopic,
-  request: MetadataRequest,
-  context: RequestContext,
-): TopicAnswer | Promise<TopicAnswer> {
+function lookUp(asked: AskedTopic, request: MetadataRequest, context: RequestContext): TopicAnswer | 'create' {
   const { coordination, config } = context.services
   const { topics } = coordination.image
   const { name, topicId } = asked
-  const missing = (errorCode: ErrorCode): TopicAnswer => ({ topic: undefined, asked, errorCode })
+  const missing = (errorCode: ErrorCode) => missingFor(asked, errorCode)
   if (topicId !== zeroUuid) {
     // Up to 11 a topic is asked for by its name only.
     if (context.apiVersion < 12) return missing(ErrorCode.INVALID_REQUEST)
@@ -85,27 +103,35 @@ function lookUp(
   if (topic !== undefined) return found(topic)
   if (!isLegalTopicName(name)) return missing(ErrorCode.INVALID_TOPIC_EXCEPTION)
   const mayCreate = request.allowAutoTopicCreation && config.values.autoCreateTopicsEnable
-  return mayCreate ? create(name, asked, context) : missing(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+  return mayCreate ? 'create' : missing(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 }
 
-async function create(name: string, asked: AskedTopic, context: RequestContext): Promise<TopicAnswer> {
-  const { topicCreator, log } = context.services
+async function whenCreated(
+  asked: AskedTopic,
+  creation: ReturnType<TopicCreator['ensure']>,
+  context: RequestContext,
+): Promise<TopicAnswer> {
+  const { log } = context.services
+  const missing = (errorCode: ErrorCode) => missingFor(asked, errorCode)
+  const topic = asked.name
   try {
-    const created = await topicCreator.ensure(name)
+    const created = await creation
     if (!('reason' in created)) return found(created)
-    log.debug({ topic: name, reason: created.reason, detail: created.message }, 'topic not auto-created')
-    // It will be there in a moment: another broker's request is creating it.
-    const isComing = created.reason === 'topic-exists'
-    return {
-      topic: undefined,
-      asked,
-      errorCode: isComing ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : errorCodeOf(created.reason),
-    }
+    const { reason, message } = created
+    log.debug({ topic, reason, detail: message }, 'topic not auto-created')
+    // It will be there in a moment, as another broker's request is creating it; or too many were asked for at once, which a
+    // client that only wanted to know its topics isn't told.
+    const isMissing = reason === 'topic-exists' || reason === 'policy-violation'
+    return missing(isMissing ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : errorCodeOf(reason))
   } catch (error) {
     // No controller in time; clients ask again.
-    log.warn({ topic: name, error }, 'topic not auto-created')
-    return { topic: undefined, asked, errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION }
+    log.debug({ topic, error }, 'topic not auto-created')
+    return missing(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
   }
+}
+
+function missingFor(asked: AskedTopic, errorCode: ErrorCode): TopicAnswer {
+  return { topic: undefined, asked, errorCode }
 }
 
 function found(topic: TopicImage): TopicAnswer {

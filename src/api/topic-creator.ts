@@ -3,6 +3,9 @@ import type { Coordination, CreateTopicRequest, CreateTopicResult } from '../coo
 import type { TopicImage } from '../metadata/index.ts'
 import { offsetsTopic } from './topic-names.ts'
 
+/** A topic as this broker's image has it, or why there is none. */
+type EnsuredTopic = TopicImage | Extract<CreateTopicResult, { ok: false }>
+
 /** How long a client's request waits for a topic that is created on its way. */
 const createTimeoutMs = 10_000
 
@@ -21,15 +24,25 @@ export class TopicCreator {
   }
 
   /** The topic as this broker's image has it, or why there is none. Rejects when no controller answers in time. */
-  async ensure(name: string): Promise<TopicImage | Extract<CreateTopicResult, { ok: false }>> {
+  ensure(name: string): Promise<EnsuredTopic> {
+    return this.ensureAll([name])[0]!
+  }
+
+  /**
+   * The same for many, in their order. The controller is asked once for all that nobody asked for yet: what one request may
+   * create so has the controller's limit, and a request that names a hundred thousand topics is one refusal.
+   */
+  ensureAll(names: readonly string[]): readonly Promise<EnsuredTopic>[] {
+    const { topics } = this.#coordination.image
+    const missing = new Set(names.filter((name) => topics.byName(name) === undefined && !this.#underWay.has(name)))
+    if (missing.size > 0) this.#create([...missing])
+    return names.map((name) => this.#outcome(name))
+  }
+
+  async #outcome(name: string): Promise<EnsuredTopic> {
     const present = this.#coordination.image.topics.byName(name)
     if (present !== undefined) return present
-    let creation = this.#underWay.get(name)
-    if (creation === undefined) {
-      creation = this.#create(name).finally(() => this.#underWay.delete(name))
-      this.#underWay.set(name, creation)
-    }
-    const result = await creation
+    const result = await this.#underWay.get(name)!
     const created = this.#coordination.image.topics.byName(name)
     if (created !== undefined) return created
     if (!result.ok) return result
@@ -37,10 +50,17 @@ export class TopicCreator {
     return { ok: false, name, reason: 'invalid-request', message: `Topic ${name} was deleted while it was created` }
   }
 
-  async #create(name: string): Promise<CreateTopicResult> {
-    const request = name === offsetsTopic ? this.#offsetsTopicRequest() : plainTopic(name)
-    const [result] = await this.#coordination.admin.createTopics([request], { timeoutMs: createTimeoutMs })
-    return result!
+  #create(names: readonly string[]): void {
+    const requests = names.map((name) => (name === offsetsTopic ? this.#offsetsTopicRequest() : plainTopic(name)))
+    const creation = this.#coordination.admin.createTopics(requests, { timeoutMs: createTimeoutMs })
+    const ended = creation.finally(() => {
+      for (const name of names) this.#underWay.delete(name)
+    })
+    for (const [i, name] of names.entries())
+      this.#underWay.set(
+        name,
+        ended.then((results) => results[i]!),
+      )
   }
 
   /** Compacted, so that of each group and offset only the latest state is kept. */

@@ -118,10 +118,21 @@ describe('a handler that fails', () => {
   )
 
   test('a controller that does not answer in time is REQUEST_TIMED_OUT', async () => {
-    const { ask, coordination } = harness()
+    const { ask, coordination, logLines, metrics } = harness()
     coordination.fault = new CoordinationError('timed-out', 'No controller')
     const topics = [{ name: 'a', numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] }]
     expect(await ask(apis.CreateTopics, 7, { topics })).toMatchObject({ topics: [{ name: 'a', errorCode: 7 }] })
+    // A client that gives no time makes as many of them as it likes: nobody is to be woken for it.
+    expect(logLines).toMatchObject([{ level: 'warn', message: 'request not carried out' }])
+    expect(metrics.snapshot()).toMatchObject({
+      'ErrorsPerSec,request=CreateTopics,error=UNKNOWN_SERVER_ERROR': 0,
+    })
+  })
+
+  test('has only the beginning of a long client id in the log', async () => {
+    const { handle } = harness()
+    const frame = Buffer.concat([Buffer.from([0, 3, 0, 1, 0, 0, 0, 1, 0x75, 0x30]), Buffer.alloc(30_000, 'c')])
+    expect(await handle(frame)).toMatchObject({ details: { clientId: 'c'.repeat(200) } })
   })
 })
 

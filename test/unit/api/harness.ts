@@ -37,7 +37,7 @@ import type {
   ListOffsetRequest,
   ReplicaService,
 } from '../../../src/replication/index.ts'
-import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
+import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
 const brokerId = 1 as BrokerId
@@ -81,6 +81,8 @@ class FakeCoordination implements Coordination {
   readonly topicConfigs = new Map<string, Map<string, string>>()
   readonly features = new Map<string, number>()
   readonly created: CreateTopicRequest[] = []
+  /** Requests to create topics. */
+  creations = 0
   readonly deleted: DeleteTopicRequest[] = []
   /** Answers instead of creating. */
   refuseCreation: ((request: CreateTopicRequest) => CreateTopicResult | undefined) | undefined
@@ -122,6 +124,7 @@ class FakeCoordination implements Coordination {
 
   readonly admin = {
     createTopics: async (requests: readonly CreateTopicRequest[]): Promise<readonly CreateTopicResult[]> => {
+      this.creations++
       await Promise.resolve()
       if (this.fault !== undefined) throw this.fault
       return requests.map((request) => {
@@ -257,6 +260,12 @@ class FakeGroups implements GroupService {
   }
 }
 
+function loggerInto(lines: { level: string; fields: LogFields; message: string }[]): Logger {
+  const add = (level: string) => (fields: LogFields, message: string) => void lines.push({ level, fields, message })
+  const logger = { debug: add('debug'), info: add('info'), warn: add('warn'), error: add('error') }
+  return { child: () => loggerInto(lines), ...logger }
+}
+
 export interface AskOptions {
   readonly clientId?: string | null
   readonly connection?: Partial<ConnectionFacts>
@@ -269,6 +278,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
   const groups = new FakeGroups()
   const time = new ManualTime()
   const metrics = new Metrics()
+  const logLines: { readonly level: string; readonly fields: LogFields; readonly message: string }[] = []
   const config = parseConfig({ overrides: options.overrides })
   const services = createApiServices({
     brokerId,
@@ -278,7 +288,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     coordination,
     groups,
     platform: time,
-    log: silentLogger,
+    log: loggerInto(logLines),
     metrics,
   })
   const dispatcher = new Dispatcher(services, servedApis)
@@ -326,5 +336,5 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     return response as MessageType<Response>
   }
 
-  return { coordination, replicas, groups, time, metrics, services, dispatcher, handle, send, ask }
+  return { coordination, replicas, groups, time, metrics, logLines, services, dispatcher, handle, send, ask }
 }

@@ -73,6 +73,24 @@ describe('auto-creation', () => {
     expect(coordination.created.map(({ name }) => name).sort()).toEqual(['new', 'newer'])
   })
 
+  test('all topics that a request misses are one request to the controller', async () => {
+    const { ask, coordination } = harness()
+    const names = Array.from({ length: 300 }, (_, i) => ({ name: `new-${i}` }))
+    const { topics } = await ask(apis.Metadata, 9, { topics: [...names, { name: 'new-7' }] })
+    expect(topics.map(({ name, errorCode }) => [name, errorCode])).toEqual(names.map(({ name }) => [name, 0]))
+    expect(coordination.creations).toBe(1)
+  })
+
+  test('more topics than the controller takes at once are unknown, and none is created', async () => {
+    const { ask, coordination } = harness()
+    const names = Array.from({ length: 10_001 }, (_, i) => ({ name: `new-${i}` }))
+    const { topics } = await ask(apis.Metadata, 9, { topics: names })
+    expect(new Set(topics.map(({ errorCode }) => errorCode))).toEqual(new Set([3]))
+    expect(coordination.creations).toBe(0)
+    coordination.refuseCreation = ({ name }) => ({ ok: false, name, reason: 'policy-violation', message: 'Too many' })
+    expect((await ask(apis.Metadata, 9, { topics: [{ name: 'new' }] })).topics[0]!.errorCode).toBe(3)
+  })
+
   test.each([
     ['the client does not allow it', {}, false],
     ['the broker does not', { 'auto.create.topics.enable': 'false' }, true],
