@@ -280,7 +280,7 @@ export class ReplicaManager implements ReplicaService {
   /** Reads what every partition has now, in the order asked, within the limits. */
   async #readAll(request: FetchRequest): Promise<FetchAttempt> {
     const fetched: FetchedPartition[] = []
-    const watched: WatchedPartition[] = []
+    const watched = new Map<Partition, WatchedPartition>()
     const reads: ReadResult[] = []
     let sizeBytes = 0
     let mustAnswer = request.partitions.length === 0
@@ -289,6 +289,9 @@ export class ReplicaManager implements ReplicaService {
       fetched.push(refusedFetch(refused))
     }
     for (const asked of request.partitions) {
+      if (fetched.length % partitionsPerTurn === partitionsPerTurn - 1) {
+        await new Promise<void>((resolve) => this.#options.platform.timers.defer(resolve))
+      }
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
       const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
@@ -296,7 +299,10 @@ export class ReplicaManager implements ReplicaService {
         refuse(refused as ReplicaRefused)
         continue
       }
-      watched.push({ partition, committedBytesAtRead: partition.committedBytes, maxBytes: asked.maxBytes })
+      if (!watched.has(partition)) {
+        const { committedBytes } = partition
+        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
+      }
       const limitBytes = Math.min(asked.maxBytes, request.maxBytes - sizeBytes)
       const read = await readPartition(partition, asked, request, limitBytes, sizeBytes === 0)
       if ('reason' in read) {
@@ -317,7 +323,7 @@ export class ReplicaManager implements ReplicaService {
     return {
       sizeBytes,
       mustAnswer,
-      watched,
+      watched: [...watched.values()],
       answer: {
         partitions: fetched,
         release() {
@@ -367,6 +373,9 @@ export class ReplicaManager implements ReplicaService {
     return { ok: true, ...partition.log.endOffsetForEpoch(leaderEpoch) }
   }
 }
+
+/** Partitions of one fetch that are read before others get a turn of the event loop. */
+const partitionsPerTurn = 500
 
 interface FetchAttempt {
   readonly answer: FetchAnswer
