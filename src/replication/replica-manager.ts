@@ -295,7 +295,7 @@ export class ReplicaManager implements ReplicaService {
    */
   async #readAll(request: FetchRequest, limitBytes: number): Promise<FetchAttempt> {
     const fetched: FetchedPartition[] = new Array(request.partitions.length)
-    const watched: WatchedPartition[] = []
+    const watched = new Map<Partition, WatchedPartition>()
     const reads: ReadResult[] = []
     const underWay: Promise<void>[] = []
     let sizeBytes = 0
@@ -323,6 +323,9 @@ export class ReplicaManager implements ReplicaService {
       }
     }
     for (const [index, asked] of request.partitions.entries()) {
+      if (index % partitionsPerTurn === partitionsPerTurn - 1) {
+        await new Promise<void>((resolve) => this.#options.platform.timers.defer(resolve))
+      }
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
       const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
@@ -330,7 +333,10 @@ export class ReplicaManager implements ReplicaService {
         refuse(index, refused as ReplicaRefused)
         continue
       }
-      watched.push({ partition, committedBytesAtRead: partition.committedBytes, maxBytes: asked.maxBytes })
+      if (!watched.has(partition)) {
+        const { committedBytes } = partition
+        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
+      }
       const ownLimitBytes = Math.min(asked.maxBytes, leftBytes)
       const read = readPartition(partition, asked, request, ownLimitBytes, minOneBatch)
       if (read instanceof Promise) {
@@ -350,7 +356,7 @@ export class ReplicaManager implements ReplicaService {
       sizeBytes,
       limitBytes,
       mustAnswer,
-      watched,
+      watched: [...watched.values()],
       answer: {
         partitions: fetched,
         release() {
@@ -400,6 +406,9 @@ export class ReplicaManager implements ReplicaService {
     return { ok: true, ...partition.log.endOffsetForEpoch(leaderEpoch) }
   }
 }
+
+/** Partitions of one fetch that are read before others get a turn of the event loop. */
+const partitionsPerTurn = 500
 
 interface FetchAttempt {
   readonly answer: FetchAnswer
