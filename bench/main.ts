@@ -16,6 +16,7 @@ npm run bench -- micro [options]           parts of the hot path by themselves
   --rows TEXT        only rows with TEXT in their names
   --seconds N        measured seconds for each row
   --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR
+  --profile DIR      leave CPU profiles of the brokers in DIR
   --dir DIR          where data goes while a benchmark runs; a folder of the system's temporary folder when left out
 
 How to read each: the comment at the top of bench/<name>.ts.
@@ -29,6 +30,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string' },
     peer: { type: 'string' },
     'kafka-jars': { type: 'string' },
+    profile: { type: 'string' },
     dir: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -55,8 +57,13 @@ async function main(): Promise<void> {
           seconds: seconds(values.full ? 4 : 1.5),
           rows: values.rows,
           isFull: values.full,
-          brokers: [startRookery, ...(await peers())],
+          brokers: [startRookery(values.profile), ...(await peers())],
         })
+      case 'start': {
+        const { start } = await import('./start.ts')
+        const profileDirectory = values.profile
+        return await start({ directory, isFull: values.full, seconds: seconds(3), profileDirectory })
+      }
       default:
         console.error(help)
         process.exitCode = 1
@@ -71,7 +78,7 @@ async function canonical(directory: string): Promise<void> {
   const limits = await limitsOf(canonicalRow, directory)
   const { recordsPerSecond, megabytesPerSecond, result, readBack } = await runRow(
     canonicalRow,
-    startRookery,
+    startRookery(values.profile),
     directory,
     seconds(4),
     limits,

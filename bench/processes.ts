@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { KafkaClient } from '../src/network/index.ts'
 import { createRealPlatform } from '../src/platform/index.ts'
@@ -19,8 +20,18 @@ export interface BrokerUnderTest {
 /** Starts a broker whose data is in `directory`. */
 export type StartBroker = (directory: string) => Promise<BrokerUnderTest>
 
-export const startRookery: StartBroker = async (directory) => {
-  const child = forkOf('broker.ts')
+/** `profileDirectory`: where each broker leaves a CPU profile when it ends. */
+export function startRookery(profileDirectory?: string): StartBroker {
+  const execArgv = process.env.XARGS
+    ? process.env.XARGS.split(' ')
+    : profileDirectory === undefined
+      ? []
+      : ['--cpu-prof', '--cpu-prof-dir', profileDirectory]
+  return (directory) => startFork(directory, execArgv)
+}
+
+async function startFork(directory: string, execArgv: string[]): Promise<BrokerUnderTest> {
+  const child = forkOf('broker.ts', execArgv)
   child.send({
     overrides: { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' },
   } satisfies BrokerSettings)
@@ -117,8 +128,9 @@ export async function startSink(answerBytes: number): Promise<{ readonly port: n
   return { port, stop: () => child.disconnect() }
 }
 
-function forkOf(file: string): ChildProcess {
-  return fork(fileURLToPath(new URL(file, import.meta.url)), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+function forkOf(file: string, execArgv: string[] = []): ChildProcess {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  return fork(path, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }
 
 /** The next message of that type. Rejects when the process fails or ends first. */
@@ -146,5 +158,18 @@ function next<Message extends { readonly type: string }, Type extends Message['t
     }
     child.on('message', onMessage)
     child.on('exit', onExit)
+  })
+}
+
+/** A port that nothing listens on now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
   })
 }

@@ -57,11 +57,12 @@ function fileSentence({ path, operation, systemCode, message }: FileError): stri
   return message
 }
 
-/** The message with those of its causes, each once. */
-function withCauses(error: Error): string {
+/** The message with those of its causes, each once; what the system itself said is in them already. */
+function withCauses(error: RookeryError): string {
   const messages: string[] = []
-  for (let each: unknown = error; each instanceof Error && messages.length < 5; each = each.cause) {
-    if (!messages.some((message) => message.includes((each as Error).message))) messages.push(each.message)
+  for (let each: unknown = error; each instanceof RookeryError && messages.length < 5; each = each.cause) {
+    const { message } = each
+    if (!messages.some((said) => said.includes(message))) messages.push(message)
   }
   return messages.join(': ')
 }

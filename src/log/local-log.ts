@@ -195,7 +195,7 @@ export class LocalLog implements PartitionLog {
     return this.#segments[0]?.baseOffset ?? this.#logStartOffset
   }
 
-  /** A sync failed: what lies above the flushed offset may be in memory only, and must not be believed. */
+  /** A sync failed: what lies above the flushed offset may never reach the disk, whatever is read back. */
   get syncFailed(): boolean {
     return this.#syncFailed
   }
@@ -490,7 +490,7 @@ export class LocalLog implements PartitionLog {
       return cached
     }
     const active = this.#active
-    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.sizeBytes <= hotBytes) {
+    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.bytesFrom(fetchOffset) <= hotBytes) {
       try {
         const found = active.readSync(fetchOffset, endOffset, maxBytes, minOneBatch)
         if (found !== null) return found === undefined ? nothingRead : this.#readResult(found)
@@ -622,16 +622,18 @@ export class LocalLog implements PartitionLog {
     await this.#exclusive(async () => {
       if (offset >= this.#logEndOffset) return
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
-      await this.#lowerRecoveryPoint(offset)
+      const cut = this.#segments.findLast((segment) => segment.baseOffset < offset)
+      assert(cut !== undefined, 'the first segment begins below the offset')
+      const end = await cut.endBefore(offset)
+      await this.#lowerRecoveryPoint(end.endOffset)
       const logStartBefore = this.#logStartOffset
       this.#truncations++
       this.#tail.clear()
-      while (this.#active.baseOffset >= offset) await this.#removeLastSegment()
-      const active = this.#active
-      this.#rolled = this.#rolled.filter(({ segment }) => segment !== active && this.#segments.includes(segment))
-      this.#environment.indexCache.forget(active)
-      this.#sizeBytes -= await active.truncateTo(offset)
-      this.#endAt(active.endOffset)
+      while (this.#active !== cut) await this.#removeLastSegment()
+      this.#rolled = this.#rolled.filter(({ segment }) => segment !== cut && this.#segments.includes(segment))
+      this.#environment.indexCache.forget(cut)
+      this.#sizeBytes -= await cut.truncateTo(end)
+      this.#endAt(end.endOffset)
       await this.#rebuildProducers()
       await this.#finishTruncation()
       if (this.#logStartOffset !== logStartBefore) await this.#host.saveLogStarts()
@@ -644,24 +646,26 @@ export class LocalLog implements PartitionLog {
     await this.#exclusive(() => this.#startAfresh(offset))
   }
 
+  /**
+   * At every moment a crash finds the old log, an early end of it, or an empty one at `offset`: the log start says where it
+   * goes on when no segment does, and segments go from the end.
+   */
   async #startAfresh(offset: Offset): Promise<void> {
     if (!this.#hasFiles && offset === 0) return
-    const { platform } = this.#environment
     await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
     this.#truncations++
     this.#tail.clear()
-    // From the end: what a crash leaves of it is a log that ends early, not one with a hole.
+    this.#logStartOffset = offset
+    await this.#host.saveLogStarts()
     while (this.#segments.length > 0) await this.#removeLastSegment()
-    await platform.files.syncDirectory(this.directory)
     this.#rolled = []
     this.#sizeBytes = 0
-    this.#logStartOffset = offset
     this.#endAt(offset)
     this.#epochs.clear()
     this.#producers.clear()
     await this.#removeSnapshotsAbove(-1)
     if (this.#hasFiles) {
-      const segment = Segment.empty(this.#environment, this.directory, offset, platform.clock.now())
+      const segment = Segment.empty(this.#environment, this.directory, offset, this.#environment.platform.clock.now())
       segment.log.createSync()
       this.#segments = [segment]
     } else {

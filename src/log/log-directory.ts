@@ -34,8 +34,6 @@ interface LoadHint {
   readonly recoveryPoint: Offset
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
-  /** Records at or above it are dropped. */
-  readonly endOffset: Offset
   readonly config: TopicConfig
 }
 
@@ -139,7 +137,6 @@ export class LogDirectory implements LogHost {
       recoveryPoint: recoveryPoints.get(name) ?? 0,
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
-      endOffset: Number.POSITIVE_INFINITY,
       config: this.#defaultConfig,
     }))
     if (isClean) {
@@ -174,6 +171,8 @@ export class LogDirectory implements LogHost {
         this.#logger.error({ partition: name, error }, 'partition is damaged')
       }
     })
+    // Folders of partitions that a killed process had made, and not yet synced.
+    if (!isClean) await files.syncDirectory(this.path)
   }
 
   async #loadOne(name: string, isClean: boolean, hint: LoadHint): Promise<void> {
@@ -359,9 +358,14 @@ export class LogDirectory implements LogHost {
   }
 
   /**
-   * Opens every log anew, as after a crash at this moment. Where a sync failed, what it should have covered is dropped:
-   * the system may show it although it never reached the disk. Throws when the disk fails again.
+   * It went offline because a write found no room. After a failed sync, whatever the reason, the system may show what never
+   * reached the disk: that takes a restart.
    */
+  get canReopen(): boolean {
+    return this.#error?.isDiskFull === true && ![...this.logs.values()].some((log) => log.syncFailed)
+  }
+
+  /** Opens every log anew, as after a crash at this moment. Throws when the disk fails again. */
   async reopen(): Promise<void> {
     const before = new Map(this.logs)
     for (const log of before.values()) await log.abandon()
@@ -374,7 +378,6 @@ export class LogDirectory implements LogHost {
           recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
-          endOffset: log?.syncFailed === true ? log.flushedOffset : Number.POSITIVE_INFINITY,
           config: log?.config ?? this.#defaultConfig,
         }
       })

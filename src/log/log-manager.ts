@@ -386,7 +386,7 @@ class DirectoryLogManager implements LogManager {
   /** Any other fault needs a person, and a restart. */
   async #reopenFullDisks(): Promise<void> {
     for (const directory of this.#directories) {
-      if (directory.error?.isDiskFull !== true || !(await directory.hasRoom())) continue
+      if (!directory.canReopen || !(await directory.hasRoom())) continue
       await directory.reopen()
       this.#countOffline()
       this.#listener?.onDirectoryOnline(directory.path)

@@ -1,14 +1,16 @@
 import { join } from 'node:path'
 import type { LeaderEpoch, Offset } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
+import type { Files } from '../platform/index.ts'
 import { scanBatches } from './batch-scan.ts'
-import { readEpochs, writeEpochs } from './checkpoint-files.ts'
+import { partitionMetadataFile, readEpochs, writeEpochs } from './checkpoint-files.ts'
 import type { LogEnvironment } from './environment.ts'
 import { EpochCache } from './epoch-cache.ts'
 import { StorageError } from './errors.ts'
 import type { TimeIndexEntry } from './indexes.ts'
 import type { LoadedLog } from './local-log.ts'
 import { replayProducers, snapshotName, snapshotOffsets } from './producer-replay.ts'
+import { ProducerState } from './producer-state.ts'
 import { Segment } from './segment.ts'
 
 export interface LoadOptions {
@@ -23,8 +25,6 @@ export interface LoadOptions {
   /** -1: the checkpoint says nothing. */
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
-  /** Records at or above are dropped; Infinity for none. */
-  readonly endOffset: Offset
 }
 
 /**
@@ -38,23 +38,26 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
   const epochs = new EpochCache()
   epochs.load(await readEpochs(files, directory))
   let segments = await findSegments(options)
-  if (segments.length === 0) {
-    if (options.recoveryPoint > 0 && !options.isClean) throw damaged(directory, 0, options.recoveryPoint)
-    const logStartOffset = Math.max(0, options.logStartOffset)
-    const producers = await replayProducers({ files, directory, segments, logStartOffset, upTo: logStartOffset })
-    return { ...options, segments, logStartOffset, epochs: [], ...producers }
+  const recoveryPoint = options.isClean ? 0 : options.recoveryPoint
+  if (segments.length === 0 && recoveryPoint > Math.max(0, options.logStartOffset)) {
+    throw damaged(directory, 0, recoveryPoint)
   }
-  if (options.isClean) await resumeActive(segments.at(-1)!)
-  else segments = await recover(options, segments, epochs)
-  let logEndOffset = segments.at(-1)!.endOffset
-  const logStartOffset = Math.max(options.logStartOffset, segments[0]!.baseOffset)
-  if (logStartOffset > logEndOffset) {
+  if (segments.length === 0 && options.logStartOffset <= 0) {
+    const producers = { producers: new ProducerState(), snapshotOffset: -1 }
+    return { segments, logStartOffset: 0, highWatermark: options.highWatermark, epochs: [], ...producers }
+  }
+  if (segments.length > 0) {
+    if (options.isClean) await resumeActive(segments.at(-1)!)
+    else segments = await recover(options, segments, epochs)
+  }
+  const logStartOffset = Math.max(options.logStartOffset, segments[0]?.baseOffset ?? 0)
+  if (logStartOffset > (segments.at(-1)?.endOffset ?? 0)) {
     // What was deleted up to the log start had been there, and a crash took it together with the rest.
     for (const segment of segments.reverse()) await segment.remove()
     segments = [Segment.empty(environment, directory, logStartOffset, environment.platform.clock.now())]
     segments[0]!.log.createSync()
-    logEndOffset = logStartOffset
   }
+  const logEndOffset = segments.at(-1)!.endOffset
   const before = epochs.entries.length
   epochs.truncateFromEnd(logEndOffset)
   epochs.truncateFromStart(logStartOffset)
@@ -70,7 +73,13 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
   const bases = new Set(segments.map((segment) => segment.baseOffset))
   await removeSnapshots(options, (offset) => offset !== snapshotOffset && !bases.has(offset))
   producers.expire(environment.platform.clock.now(), environment.producerIdExpirationMs)
-  if (!options.isClean) await files.syncDirectory(directory)
+  if (!options.isClean) {
+    // A process that was killed may have left the first files of a partition in the page cache.
+    await environment.scheduler.run('log', async () => {
+      await syncFile(files, join(directory, partitionMetadataFile))
+      await files.syncDirectory(directory)
+    })
+  }
   const { highWatermark } = options
   return { segments, logStartOffset, highWatermark, epochs: epochs.entries, producers, snapshotOffset }
 }
@@ -150,7 +159,7 @@ async function recover(options: LoadOptions, segments: Segment[], epochs: EpochC
     for (const dropped of segments.splice(index + 1).reverse()) await dropped.remove()
   }
   const endOffset = segments.at(-1)!.endOffset
-  if (endOffset < Math.min(recoveryPoint, options.endOffset)) throw damaged(directory, endOffset, recoveryPoint)
+  if (endOffset < recoveryPoint) throw damaged(directory, endOffset, recoveryPoint)
   return segments
 }
 
@@ -169,7 +178,6 @@ async function recoverSegment(options: LoadOptions, segment: Segment, epochs: Ep
     verifyCrc: true,
     visit: (view, position) => {
       if (view.baseOffset < segment.endOffset) fault = 'offset goes back'
-      else if (view.lastOffset >= options.endOffset) fault = 'not synced'
       if (fault !== undefined) return false
       segment.noteBatch(view, position, config)
       if (view.leaderEpoch > epochs.latestEpoch) epochs.assign(view.leaderEpoch as LeaderEpoch, view.baseOffset)
@@ -183,6 +191,15 @@ async function recoverSegment(options: LoadOptions, segment: Segment, epochs: Ep
     segment.sizeBytes = goodBytes
   }
   return fault
+}
+
+async function syncFile(files: Files, path: string): Promise<void> {
+  const handle = await files.open(path, 'write')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
 }
 
 async function removeSnapshots(options: LoadOptions, isWanted: (offset: Offset) => boolean): Promise<void> {

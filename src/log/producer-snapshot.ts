@@ -11,7 +11,8 @@ const checkedFrom = 6
 /**
  * `.snapshot`, in Kafka's format: version int16 = 1, crc uint32 (CRC-32C of the rest), then an array of entries: producer
  * id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator epoch
- * int32, first offset of the open transaction int64 (-1: none).
+ * int32, first offset of the open transaction int64 (-1: none). A producer has an entry for each batch that is remembered of
+ * it, the newest last: of several, Kafka's reader keeps the last.
  */
 export function encodeProducerSnapshot(entries: readonly ProducerEntry[]): Buffer {
   const bytes = Buffer.alloc(headerBytes + entries.length * entryBytes)

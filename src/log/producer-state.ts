@@ -35,7 +35,7 @@ interface Producer {
   coordinatorEpoch: number
 }
 
-/** What a snapshot holds of one producer: its last batch. Field order is the file's. */
+/** What a snapshot holds of one batch that is remembered. Field order is the file's. */
 export interface ProducerEntry {
   readonly producerId: ProducerId
   readonly producerEpoch: ProducerEpoch
@@ -135,51 +135,50 @@ export class ProducerState {
     this.#producers.clear()
   }
 
+  /** Takes what `entries` gave, or a snapshot of Kafka, which has the last batch of each producer only. */
   load(entries: readonly ProducerEntry[]): void {
     this.#producers.clear()
     for (const entry of entries) {
-      const { lastSequence, lastOffset, offsetDelta, timestamp } = entry
-      const batches =
-        lastSequence < 0
-          ? []
-          : [
-              {
-                firstSequence: subtractSequence(lastSequence, offsetDelta),
-                lastSequence,
-                lastOffset,
-                offsetDelta,
-                timestamp,
-              },
-            ]
-      const { producerEpoch: epoch, coordinatorEpoch } = entry
-      this.#producers.set(entry.producerId, { epoch, batches, lastTimestamp: timestamp, coordinatorEpoch })
+      const { producerId, producerEpoch: epoch, lastSequence, lastOffset, offsetDelta, timestamp } = entry
+      const known = this.#producers.get(producerId)
+      const batches = known?.epoch === epoch ? known.batches : []
+      if (lastSequence >= 0) {
+        const firstSequence = subtractSequence(lastSequence, offsetDelta)
+        batches.push({ firstSequence, lastSequence, lastOffset, offsetDelta, timestamp })
+      }
+      if (batches.length > maxRememberedBatches) batches.shift()
+      const { coordinatorEpoch } = entry
+      this.#producers.set(producerId, { epoch, batches, lastTimestamp: timestamp, coordinatorEpoch })
     }
   }
 
+  /**
+   * An entry for every batch that is remembered, a producer's oldest first; one without a batch for a producer of which only
+   * the epoch is known. With the last batch alone, as Kafka stores it, a crash right after a roll would forget the four before
+   * it, and a client that sends its five batches in flight again would be refused what is already in the log. Kafka reads the
+   * file all the same: of entries with one id it keeps the last.
+   */
   entries(): ProducerEntry[] {
     const entries: ProducerEntry[] = []
     for (const [producerId, producer] of this.#producers) {
-      const last = producer.batches.at(-1)
-      entries.push({
-        producerId,
-        producerEpoch: producer.epoch,
-        lastSequence: last?.lastSequence ?? -1,
-        lastOffset: last?.lastOffset ?? -1,
-        offsetDelta: last?.offsetDelta ?? 0,
-        timestamp: producer.lastTimestamp,
-        coordinatorEpoch: producer.coordinatorEpoch,
-        currentTxnFirstOffset: -1,
-      })
+      const { epoch: producerEpoch, coordinatorEpoch, lastTimestamp } = producer
+      const shared = { producerId, producerEpoch, coordinatorEpoch, currentTxnFirstOffset: -1 }
+      if (producer.batches.length === 0) {
+        entries.push({ ...shared, lastSequence: -1, lastOffset: -1, offsetDelta: 0, timestamp: lastTimestamp })
+      }
+      for (const { lastSequence, lastOffset, offsetDelta, timestamp } of producer.batches) {
+        entries.push({ ...shared, lastSequence, lastOffset, offsetDelta, timestamp })
+      }
     }
     return entries
   }
 
   active(): readonly ActiveProducer[] {
-    return this.entries().map(({ producerId, producerEpoch, lastSequence, timestamp }) => ({
+    return [...this.#producers].map(([producerId, { epoch: producerEpoch, batches, lastTimestamp }]) => ({
       producerId,
       producerEpoch,
-      lastSequence,
-      lastTimestampMs: timestamp,
+      lastSequence: batches.at(-1)?.lastSequence ?? -1,
+      lastTimestampMs: lastTimestamp,
     }))
   }
 }

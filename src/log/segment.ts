@@ -34,6 +34,13 @@ export interface SegmentFiles {
   readonly buffers: ReadBuffers
 }
 
+/** A place between two batches. */
+export interface SegmentEnd {
+  readonly position: number
+  /** Exclusive. */
+  readonly endOffset: Offset
+}
+
 /** Whole batches out of a file; `bytes` is a view of a buffer on loan. */
 export interface SegmentRead {
   readonly bytes: Buffer
@@ -172,6 +179,13 @@ export class Segment {
     return true
   }
 
+  /** How far before the end of the segment a read at `offset` begins; infinity when the indexes are not in memory. */
+  bytesFrom(offset: Offset): number {
+    return this.#indexes === undefined
+      ? Number.POSITIVE_INFINITY
+      : this.sizeBytes - this.#indexes.offsets.lookup(offset)
+  }
+
   /**
    * Whole batches, as `PartitionLog.read` says, maybe none; undefined when the segment's last batch lies before
    * `fetchOffset`. `null`: the indexes must be loaded first.
@@ -301,10 +315,9 @@ export class Segment {
     this.#bytesSinceEntry = this.sizeBytes - this.#requireIndexes().offsets.lastPosition
   }
 
-  /** Drops the batch that holds `offset` and all after it, and syncs the file. Answers how many bytes went. */
-  async truncateTo(offset: Offset): Promise<number> {
-    const { offsets, times } = await this.loadIndexes()
-    const before = this.sizeBytes
+  /** Where the segment ends once the batch that holds `offset`, and all after it, are dropped. */
+  async endBefore(offset: Offset): Promise<SegmentEnd> {
+    const { offsets } = await this.loadIndexes()
     // From a batch that stays: the one before the cut tells where the log ends then.
     let position = offsets.lookup(offset - 1)
     let endOffset = this.baseOffset
@@ -314,6 +327,13 @@ export class Segment {
       position = at + view.sizeBytes
       return true
     })
+    return { position, endOffset }
+  }
+
+  /** Drops what lies behind `end`, which `endBefore` gave, and syncs the file. Answers how many bytes went. */
+  async truncateTo({ position, endOffset }: SegmentEnd): Promise<number> {
+    const { offsets, times } = await this.loadIndexes()
+    const before = this.sizeBytes
     await this.log.truncate(position)
     await this.log.sync()
     this.sizeBytes = position

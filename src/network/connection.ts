@@ -172,6 +172,7 @@ export class Connection implements ConnectionFacts {
     this.#host.requestBudget.add(chunk.length)
     this.#reader.push(chunk)
     this.advance()
+    this.#reader.keep()
   }
 
   #beginAll(): void {

@@ -3,8 +3,9 @@
  */
 const slackBytes = 4 * 1024
 
-/** Sizes that are kept, and how many free buffers of each: 15 MiB in all. */
+/** Sizes that are kept, and how many free buffers of each: 16 MiB in all. */
 const classes = [
+  { sizeBytes: 16 * 1024 + slackBytes, maxFree: 32 },
   { sizeBytes: 64 * 1024 + slackBytes, maxFree: 32 },
   { sizeBytes: 256 * 1024 + slackBytes, maxFree: 16 },
   { sizeBytes: 1024 * 1024 + slackBytes, maxFree: 9 },

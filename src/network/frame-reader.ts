@@ -7,9 +7,9 @@ const minCollectBytes = 16 * 1024
 /**
  * Cuts a connection's bytes into frames: an int32 length, then that many bytes.
  *
- * A frame that lies in one chunk is a slice of it. Another one is collected in a buffer that grows with what arrives (to four
- * times as much at most), so that a peer that claims a gigabyte and sends ten bytes costs ten bytes. Each byte is copied
- * once, and a third of them twice.
+ * Chunks are only lent by the socket, so each frame is copied, once, into memory of its own. One that doesn't lie in one chunk is
+ * collected in a buffer that grows with what arrives (to four times as much at most), so that a peer that claims a gigabyte and sends ten bytes costs
+ * ten bytes; a third of its bytes are copied twice.
  */
 export class FrameReader {
   readonly #maxFrameBytes: number
@@ -31,9 +31,18 @@ export class FrameReader {
     this.#pool = pool
   }
 
-  /** Takes `chunk`, which belongs to the reader and then to whoever gets the frames cut from it. */
+  /** Takes `chunk`, which must stay as it is until `keep`, or until `next` has returned undefined. */
   push(chunk: Buffer): void {
     if (chunk.length > 0) this.#chunks.push(chunk)
+  }
+
+  /** The memory of the last chunk is about to be used for something else: copies what wasn't cut. */
+  keep(): void {
+    const last = this.#chunks.length - 1
+    if (last < 0) return
+    const chunk = this.#chunks[last]!
+    this.#chunks[last] = Buffer.from(last === 0 ? chunk.subarray(this.#position) : chunk)
+    if (last === 0) this.#position = 0
   }
 
   /** True when a frame has begun that isn't whole. Meaningful after `next` returned undefined. */
@@ -63,7 +72,9 @@ export class FrameReader {
       const chunk = this.#chunks[0]
       const end = this.#position + this.#expectedBytes
       if (chunk !== undefined && end <= chunk.length) {
-        const frame = chunk.subarray(this.#position, end)
+        const room = this.#take(this.#expectedBytes)
+        const frame = room.length === this.#expectedBytes ? room : room.subarray(0, this.#expectedBytes)
+        chunk.copy(frame, 0, this.#position, end)
         this.#expectedBytes = -1
         this.#consume(chunk, end)
         return frame
@@ -123,13 +134,17 @@ export class FrameReader {
     const current = this.#collected
     if (current !== undefined && current.length >= sizeBytes) return current
     const wantedBytes = Math.min(this.#expectedBytes, Math.max(minCollectBytes, 4 * sizeBytes))
-    const grown = this.#pool?.take(wantedBytes) ?? Buffer.allocUnsafe(wantedBytes)
+    const grown = this.#take(wantedBytes)
     if (current !== undefined) {
       current.copy(grown, 0, 0, this.#collectedBytes)
       this.#pool?.giveBack(current)
     }
     this.#collected = grown
     return grown
+  }
+
+  #take(sizeBytes: number): Buffer {
+    return this.#pool?.take(sizeBytes) ?? Buffer.allocUnsafe(sizeBytes)
   }
 
   #consume(chunk: Buffer, position: number): void {

@@ -68,7 +68,7 @@ export class KafkaClient {
     return this.#fault === undefined
   }
 
-  /** Resolves with the response, error codes and all. Throws `KafkaClientError`. Record data in it is a slice of what arrived. */
+  /** Resolves with the response, error codes and all. Throws `KafkaClientError`. Record data in it is a slice of the answer. */
   request<Request extends ApiMessage, Response extends ApiMessage>(
     api: Api<Request, Response>,
     version: number,

@@ -160,7 +160,7 @@ export interface Socket {
 }
 
 export interface SocketHandlers {
-  /** `chunk` belongs to the handler from here on. */
+  /** `chunk` is lent until the handler returns: other bytes are read into its memory then. */
   onData(chunk: Buffer): void
   onDrain?(): void
   /** The peer ended its side or the connection broke; `error` tells why in the second case. */

@@ -1,6 +1,6 @@
 import { type BrokerId, type LeaderEpoch, messageOf, type Offset, partitionName, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import type { PartitionLog, ReadResult } from '../log/index.ts'
+import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
 import type { Platform } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
@@ -64,6 +64,9 @@ interface Hosted {
   readonly opened: Promise<void>
   failure: Error | undefined
 }
+
+/** Reads of one fetch that go to the disk at a time: a few threads of the pool, not all. */
+const maxReadsUnderWay = 4
 
 export class ReplicaManager implements ReplicaService {
   readonly #options: ReplicaManagerOptions
@@ -277,49 +280,69 @@ export class ReplicaManager implements ReplicaService {
     }
   }
 
-  /** Reads what every partition has now, in the order asked, within the limits. */
+  /**
+   * Reads what every partition has now, in the order asked, within the limits. What a read that goes to the disk may bring counts as
+   * brought, so that the next ones can begin meanwhile.
+   */
   async #readAll(request: FetchRequest): Promise<FetchAttempt> {
-    const fetched: FetchedPartition[] = []
+    const fetched: FetchedPartition[] = new Array(request.partitions.length)
     const watched = new Map<Partition, WatchedPartition>()
     const reads: ReadResult[] = []
+    const underWay: Promise<void>[] = []
     let sizeBytes = 0
+    let leftBytes = request.maxBytes
+    let minOneBatch = true
     let mustAnswer = request.partitions.length === 0
-    const refuse = (refused: ReplicaRefused): void => {
+    const refuse = (index: number, refused: ReplicaRefused): void => {
       mustAnswer = true
-      fetched.push(refusedFetch(refused))
+      fetched[index] = refusedFetch(refused)
     }
-    for (const asked of request.partitions) {
-      if (fetched.length % partitionsPerTurn === partitionsPerTurn - 1) {
-        await new Promise<void>((resolve) => this.#options.platform.timers.defer(resolve))
-      }
-      const found = this.#find(asked)
-      const partition = found instanceof Promise ? await found : found
-      const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
-      if (refused !== undefined || !(partition instanceof Partition)) {
-        refuse(refused as ReplicaRefused)
-        continue
-      }
-      if (!watched.has(partition)) {
-        const { committedBytes } = partition
-        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
-      }
-      const limitBytes = Math.min(asked.maxBytes, request.maxBytes - sizeBytes)
-      const read = await readPartition(partition, asked, request, limitBytes, sizeBytes === 0)
+    const settle = (index: number, partition: Partition, read: ReadResult | ReplicaRefused): void => {
       if ('reason' in read) {
-        refuse(read)
-        continue
+        refuse(index, read)
+        return
       }
       reads.push(read)
       sizeBytes += read.sizeBytes
-      fetched.push({
+      fetched[index] = {
         outcome: { ok: true },
         highWatermark: partition.highWatermark,
         lastStableOffset: partition.lastStableOffset,
         logStartOffset: partition.log.logStartOffset,
         chunks: read.chunks,
         sizeBytes: read.sizeBytes,
-      })
+      }
     }
+    for (const [index, asked] of request.partitions.entries()) {
+      if (index % partitionsPerTurn === partitionsPerTurn - 1) {
+        await new Promise<void>((resolve) => this.#options.platform.timers.defer(resolve))
+      }
+      const found = this.#find(asked)
+      const partition = found instanceof Promise ? await found : found
+      const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
+      if (refused !== undefined || !(partition instanceof Partition)) {
+        refuse(index, refused as ReplicaRefused)
+        continue
+      }
+      if (!watched.has(partition)) {
+        const { committedBytes } = partition
+        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
+      }
+      const limitBytes = Math.min(asked.maxBytes, leftBytes)
+      const read = readPartition(partition, asked, request, limitBytes, minOneBatch)
+      if (read instanceof Promise) {
+        leftBytes -= Math.max(0, limitBytes)
+        minOneBatch = false // it goes to the disk because there is something to read
+        underWay.push(read.then((done) => settle(index, partition, done)))
+        if (underWay.length === maxReadsUnderWay) await Promise.all(underWay.splice(0))
+      } else {
+        settle(index, partition, read)
+        if ('reason' in read || read.sizeBytes === 0) continue
+        leftBytes -= read.sizeBytes
+        minOneBatch = false
+      }
+    }
+    await Promise.all(underWay)
     return {
       sizeBytes,
       mustAnswer,
@@ -389,13 +412,13 @@ function appendTo(partition: Partition | ReplicaRefused, request: AppendRequest)
   return partition instanceof Partition ? partition.append(request) : Promise.resolve(partition)
 }
 
-async function readPartition(
+function readPartition(
   partition: Partition,
   asked: FetchPartition,
   request: FetchRequest,
   limitBytes: number,
   minOneBatch: boolean,
-): Promise<ReadResult | ReplicaRefused> {
+): ReadResult | ReplicaRefused | Promise<ReadResult | ReplicaRefused> {
   const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
   const { log } = partition
   if (asked.fetchOffset < log.logStartOffset || asked.fetchOffset > log.logEndOffset) {
@@ -403,16 +426,24 @@ async function readPartition(
   }
   if (asked.fetchOffset >= endOffset || (limitBytes <= 0 && !minOneBatch)) return emptyRead
   try {
-    const read = await log.read({
+    const read = log.read({
       fetchOffset: asked.fetchOffset,
       endOffset,
       maxBytes: Math.max(0, limitBytes),
       minOneBatch,
     })
-    return 'outOfRange' in read ? { ok: false, reason: 'offset-out-of-range' } : read
+    return read instanceof Promise ? read.then(readOutcome, readFailure) : readOutcome(read)
   } catch (error) {
-    return { ok: false, reason: 'storage-error', message: messageOf(error) }
+    return readFailure(error)
   }
+}
+
+function readOutcome(read: ReadResult | OffsetOutOfRange): ReadResult | ReplicaRefused {
+  return 'outOfRange' in read ? { ok: false, reason: 'offset-out-of-range' } : read
+}
+
+function readFailure(error: unknown): ReplicaRefused {
+  return { ok: false, reason: 'storage-error', message: messageOf(error) }
 }
 
 const emptyRead: ReadResult = { chunks: [], sizeBytes: 0, release() {} }

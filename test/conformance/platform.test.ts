@@ -538,7 +538,7 @@ function watched(socket: Socket): WatchedSocket {
   socket.start({
     onData: (chunk) => {
       expect(closeCount).toBe(0)
-      chunks.push(chunk)
+      chunks.push(Buffer.from(chunk))
       total += chunk.length
       check()
     },
@@ -567,7 +567,7 @@ function watched(socket: Socket): WatchedSocket {
 }
 
 function echo(socket: Socket): void {
-  socket.start({ onData: (chunk) => void socket.write([chunk]), onClose: () => {} })
+  socket.start({ onData: (chunk) => void socket.write([Buffer.from(chunk)]), onClose: () => {} })
 }
 
 async function dial(network: Platform['network'], listener: Listener): Promise<WatchedSocket> {

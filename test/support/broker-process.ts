@@ -12,7 +12,7 @@ export interface BrokerProcessOptions {
 }
 
 /** `rookery start` in a process of its own, as a user runs it. */
-export class BrokerProcess {
+export class BrokerProcess implements AsyncDisposable {
   readonly program: RunningProgram
 
   /** Starts it; `whenServing` tells when it answers. */
@@ -24,8 +24,13 @@ export class BrokerProcess {
 
   static async start(options: BrokerProcessOptions): Promise<BrokerProcess> {
     const broker = new BrokerProcess(options)
-    await broker.whenServing()
-    return broker
+    try {
+      await broker.whenServing()
+      return broker
+    } catch (error) {
+      await broker.kill()
+      throw error
+    }
   }
 
   async whenServing(): Promise<void> {
@@ -54,6 +59,10 @@ export class BrokerProcess {
   async kill(): Promise<void> {
     this.program.kill('SIGKILL')
     await this.program.ended()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.kill()
   }
 
   async stop(): Promise<Outcome> {

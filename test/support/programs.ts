@@ -54,13 +54,14 @@ export interface RunningProgram {
   until(isTrue: (program: RunningProgram) => boolean, what: string, timeoutMs?: number): Promise<void>
 }
 
-/** Starts a program; the test ends it. */
+/** Starts a program; the test ends it. It does not see the `ROOKERY_` variables that are meant for the tests. */
 export function startProgram(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): RunningProgram {
-  const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: 'pipe' })
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('ROOKERY_'))
+  const child = spawn(command, args, { env: { ...Object.fromEntries(inherited), ...env }, stdio: 'pipe' })
   const collected = { stdout: '', stderr: '' }
   collect(child.stdout, (text) => (collected.stdout += text))
   collect(child.stderr, (text) => (collected.stderr += text))

@@ -75,6 +75,12 @@ export class Cluster {
     throw new ClusterUnreachableError(`${faults.join('; ')}. ${help}`)
   }
 
+  /** The one that takes changes of topics; any broker of a cluster that hides its controller, and passes them on. */
+  async controller(): Promise<BrokerConnection> {
+    const { controllerId } = await this.refresh([])
+    return this.#brokers.has(controllerId) ? await this.broker(controllerId) : await this.any()
+  }
+
   /** Every broker that the cluster knows. */
   async brokers(): Promise<readonly BrokerConnection[]> {
     await this.refresh([])

@@ -15,8 +15,11 @@ export interface GroupListing {
 export async function listGroups(cluster: Cluster): Promise<readonly GroupListing[]> {
   const groups = new Map<string, GroupListing>()
   for (const connection of await cluster.brokers()) {
-    const answer = await connection.call(apis.ListGroups, {})
-    expectNoError('Groups', answer.errorCode)
+    const answer = await cluster.retrying(async () => {
+      const answer = await connection.call(apis.ListGroups, {})
+      expectNoError('Groups', answer.errorCode)
+      return answer
+    })
     for (const { groupId, groupState, protocolType } of answer.groups) {
       groups.set(groupId, { groupId, state: groupState, protocolType })
     }

@@ -25,7 +25,7 @@ export interface CreatedTopic {
 
 /** One outcome for each topic; those that can be created are, whatever the others come to. */
 export async function createTopics(cluster: Cluster, topics: readonly NewTopic[]): Promise<readonly CreatedTopic[]> {
-  const connection = await cluster.any()
+  const connection = await cluster.controller()
   const request = {
     topics: topics.map(({ name, partitions, replicationFactor, configs }) => ({
       name,
@@ -45,7 +45,7 @@ export async function createTopics(cluster: Cluster, topics: readonly NewTopic[]
 }
 
 export async function deleteTopics(cluster: Cluster, names: readonly string[]): Promise<readonly TopicOutcome[]> {
-  const connection = await cluster.any()
+  const connection = await cluster.controller()
   const request = { topicNames: names, timeoutMs: cluster.timeoutMs }
   const answer = await connection.call(apis.DeleteTopics, request, { timeoutMs: cluster.timeoutMs + 1000 })
   return answer.responses.map(({ name, errorCode, errorMessage }) => ({
@@ -61,10 +61,10 @@ export interface TopicDescription {
     readonly leader: number
     readonly replicas: readonly number[]
     readonly isr: readonly number[]
-    /** First offset that is there. */
-    readonly firstOffset: number
-    /** Exclusive. */
-    readonly endOffset: number
+    /** First offset that is there; null without a leader to ask. */
+    readonly firstOffset: number | null
+    /** Exclusive; null without a leader to ask. */
+    readonly endOffset: number | null
   }[]
   /** What the topic sets for itself. */
   readonly configs: Readonly<Record<string, string | null>>
@@ -73,7 +73,7 @@ export interface TopicDescription {
 /** Throws `RequestRefusedError`, `ClusterUnreachableError`. */
 export async function describeTopic(cluster: Cluster, name: string): Promise<TopicDescription> {
   const { partitions } = await cluster.topic(name)
-  const places = partitions.map(({ partition }) => ({ topic: name, partition }))
+  const places = partitions.filter(({ leaderId }) => leaderId >= 0).map(({ partition }) => ({ topic: name, partition }))
   const [first, end, configs] = await Promise.all([
     listOffsets(cluster, places, earliest),
     listOffsets(cluster, places, latest),
@@ -86,8 +86,8 @@ export async function describeTopic(cluster: Cluster, name: string): Promise<Top
       leader: leaderId,
       replicas,
       isr,
-      firstOffset: first.get(placeName({ topic: name, partition })) ?? 0,
-      endOffset: end.get(placeName({ topic: name, partition })) ?? 0,
+      firstOffset: first.get(placeName({ topic: name, partition })) ?? null,
+      endOffset: end.get(placeName({ topic: name, partition })) ?? null,
     })),
     configs,
   }

@@ -44,9 +44,17 @@ export async function start(options: StartOptions): Promise<void> {
     colors: hasColors(process.stdout),
   })
   logSettings(config, logger, format)
-  const node = await startUnlessSignalled({ config, platform, logger, topics, openRaftStorage: raftStorageOnDisk })
+  const node = await startUnlessSignalled({
+    config,
+    platform,
+    logger,
+    topics,
+    poolThreads: poolThreads(process.env.UV_THREADPOOL_SIZE),
+    openRaftStorage: raftStorageOnDisk,
+  })
   if (node === undefined) return
   if (format === 'human') process.stdout.write(banner(config, node, options.version))
+  else logger.info({ bootstrapServers: node.bootstrapServers, folders: foldersOf(config) }, 'serving')
   try {
     await node.ended
   } catch (error) {
@@ -92,7 +100,9 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new ConfigError([{ key: undefined, message: `Cannot read ${path}: ${messageOf(error)}` }], { cause: error })
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const message = isMissing ? `There is no file ${path}` : `Cannot read ${path}: ${messageOf(error)}`
+    throw new ConfigError([{ key: undefined, message }], { cause: error })
   }
 }
 
@@ -106,21 +116,30 @@ function logSettings(config: ParsedConfig, logger: Logger, format: 'human' | 'js
 }
 
 /** What a person wants to know first. */
-export function banner(
+function banner(
   config: ParsedConfig,
   node: Pick<RunningNode, 'bootstrapServers' | 'clusterId'>,
   version: string,
 ): string {
-  const folders = config.logDirs.map((folder) => resolve(folder)).join(', ')
   const lines = [
     `Rookery ${version} serves Kafka clients on ${node.bootstrapServers}`,
-    `  Data     ${folders} (cluster ${node.clusterId})`,
+    `  Data     ${foldersOf(config).join(', ')} (cluster ${node.clusterId})`,
     ...(config.unused.length === 0
       ? []
       : [`  Ignored  ${config.unused.join(', ')}: Kafka has these settings, Rookery does not use them`]),
     '  Stop     Ctrl-C',
   ]
   return `\n${lines.join('\n')}\n\n`
+}
+
+/** How many threads libuv makes of the variable, 2 at least: one syncs, one does everything else. */
+function poolThreads(variable: string | undefined): number {
+  const threads = Number.parseInt(variable ?? '', 10)
+  return Number.isNaN(threads) ? 4 : Math.min(Math.max(threads, 2), 1024)
+}
+
+function foldersOf(config: ParsedConfig): string[] {
+  return config.logDirs.map((folder) => resolve(folder))
 }
 
 const signals = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const

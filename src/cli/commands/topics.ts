@@ -85,7 +85,7 @@ export async function describe(names: readonly string[], options: TopicsOptions)
 }
 
 function describedText({ name, partitions, configs }: TopicDescription): string {
-  const records = partitions.reduce((sum, { firstOffset, endOffset }) => sum + endOffset - firstOffset, 0)
+  const records = partitions.reduce((sum, { firstOffset, endOffset }) => sum + (endOffset ?? 0) - (firstOffset ?? 0), 0)
   const settings = Object.entries(configs).map(([key, value]) => `  ${key}=${value ?? '(hidden)'}\n`)
   const head = `${printable(name)}: ${counted(partitions.length, 'partition')}, offsets span ${counted(records, 'record')}\n`
   const columns = [

@@ -14,6 +14,8 @@ const windowBytes = 256 * 1024
 const lingerUs = 1_000_000
 /** Share of the flushes that arrive in more pieces than one. */
 const splitShare = 0.25
+/** What lent memory holds after its time. */
+const rubbish = 0xdb
 
 /** One end of a connection. */
 export interface Endpoint {
@@ -303,7 +305,12 @@ export class SimulatedSocket implements Socket {
       } else {
         this.#peer.#openWindow(segment.length)
         this.#record('receive', segment.length, [segment])
-        if (!this.#isEnded) this.#handlers.onData(segment)
+        if (!this.#isEnded) {
+          // Lent, as by the real one: who keeps it reads rubbish.
+          const lent = Buffer.from(segment)
+          this.#handlers.onData(lent)
+          lent.fill(rubbish)
+        }
       }
     }
   }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { LeaderEpoch, Offset } from '../../../src/base/index.ts'
+import { type LeaderEpoch, type Offset, type Uuid, uuidFromBytes } from '../../../src/base/index.ts'
 import { HandlePool, type LogManager, type PartitionLog } from '../../../src/log/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView } from '../../../src/protocol/index.ts'
-import { batchOf, openLog, openLogs, readAll, replaceFiles } from './support.ts'
+import { batchOf, type Keys, openLog, openLogs, readAll, replaceFiles, topicConfig } from './support.ts'
 
 /** Crashes in one run, each at a random moment of random work. */
 const crashesPerSeed = 4
@@ -23,6 +23,9 @@ interface Model {
   flushedOffset: Offset
   /** Moved up durably. */
   logStartOffset: Offset
+  topicId: Uuid
+  /** A truncation or deletion is under way: nothing else is done. */
+  isBusy: boolean
 }
 
 /** A small generator of its own: the simulation's must not depend on what the test draws. */
@@ -34,11 +37,24 @@ function drawing(seed: number): (end: number) => number {
   }
 }
 
+function topicIdOf(partition: number, generation: number): Uuid {
+  return uuidFromBytes(Buffer.from(`${partition}/${generation}`.padEnd(16, '.')))
+}
+
 async function runSeed(seed: number, mutation?: Mutation): Promise<void> {
   const simulation = createSimulation({ seed })
   const host = simulation.host('a')
   const draw = drawing(seed)
-  const models = Array.from({ length: partitions }, (): Model => ({ batches: [], flushedOffset: 0, logStartOffset: 0 }))
+  const models = Array.from(
+    { length: partitions },
+    (_, i): Model => ({
+      batches: [],
+      flushedOffset: 0,
+      logStartOffset: 0,
+      topicId: topicIdOf(i, 0),
+      isBusy: false,
+    }),
+  )
   const segmentKeys = { 'internal.segment.bytes': 900 + draw(2000), 'index.interval.bytes': draw(400) }
   const keys = { ...segmentKeys, 'flush.messages': draw(3) === 0 ? 1_000_000 : 1 }
   let leaderEpoch = 0
@@ -47,30 +63,85 @@ async function runSeed(seed: number, mutation?: Mutation): Promise<void> {
     const logs = await simulation.run(openLogs(platform, handles === undefined ? {} : { handles }))
     leaderEpoch++
     for (const [partition, model] of models.entries()) {
-      const log = await simulation.run(openLog(logs, keys, partition))
+      model.isBusy = false
+      const log = await simulation.run(openModelled(logs, keys, partition, model))
       await simulation.run(checkRecovered(log, model))
       log.assignEpochStart(leaderEpoch as LeaderEpoch)
-      log.setListener({
-        onFlushed: (flushedOffset) => {
-          model.flushedOffset = flushedOffset
-          log.setHighWatermark(flushedOffset)
-        },
-        onFailed: () => {},
-        onLogStartMoved: () => {},
-      })
+      observe(log, model)
     }
     if (crash === crashesPerSeed) break
-    await work(simulation, host, logs, models, draw, leaderEpoch as LeaderEpoch, crash * 1000)
+    await work(simulation, host, logs, keys, models, draw, leaderEpoch as LeaderEpoch, crash * 1000)
     host.crash()
     host.restart()
   }
 }
 
-/** Appends, flushes, deletes records and closes, until a moment that is drawn. */
+async function openModelled(logs: LogManager, keys: Keys, partition: number, model: Model): Promise<PartitionLog> {
+  const log = await logs.getOrCreate({
+    topic: 'orders',
+    topicId: model.topicId,
+    partition,
+    config: topicConfig(keys),
+  })
+  return log
+}
+
+function observe(log: PartitionLog, model: Model): void {
+  log.setListener({
+    onFlushed: (flushedOffset) => {
+      model.flushedOffset = flushedOffset
+      log.setHighWatermark(flushedOffset)
+    },
+    onFailed: () => {},
+    onLogStartMoved: () => {},
+  })
+}
+
+async function deleteRecords(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
+  model.isBusy = true
+  await log.deleteRecordsBefore(offset, log.flushedOffset)
+  model.logStartOffset = Math.max(model.logStartOffset, offset)
+  model.isBusy = false
+}
+
+/** Cuts the log; until that is done, either state of it may be found after a crash. */
+async function truncate(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
+  model.isBusy = true
+  // The batch that holds the offset goes as a whole.
+  const kept = model.batches.findLast((batch) => batch.endOffset <= offset)?.endOffset ?? 0
+  model.flushedOffset = Math.min(model.flushedOffset, kept)
+  model.logStartOffset = Math.min(model.logStartOffset, kept)
+  log.setListener(undefined)
+  await log.truncateTo(offset)
+  model.batches = model.batches.filter((batch) => batch.endOffset <= log.logEndOffset)
+  model.flushedOffset = log.logEndOffset
+  model.logStartOffset = log.logStartOffset
+  observe(log, model)
+  model.isBusy = false
+}
+
+/** Deletes the partition and makes one of a new topic in its place. */
+async function replace(logs: LogManager, keys: Keys, model: Model, partition: number): Promise<void> {
+  model.isBusy = true
+  model.flushedOffset = 0
+  model.logStartOffset = 0
+  logs.get('orders', partition)?.setListener(undefined)
+  await logs.delete('orders', partition)
+  model.batches = []
+  model.topicId = topicIdOf(
+    partition,
+    Number.parseInt(Buffer.from(model.topicId, 'base64url').toString().slice(2), 10) + 1,
+  )
+  observe(await openModelled(logs, keys, partition, model), model)
+  model.isBusy = false
+}
+
+/** Appends, flushes, truncates, deletes and closes, until a moment that is drawn. */
 async function work(
   simulation: Simulation,
   host: SimulatedHost,
   logs: LogManager,
+  keys: Keys,
   models: readonly Model[],
   draw: (end: number) => number,
   leaderEpoch: LeaderEpoch,
@@ -81,25 +152,23 @@ async function work(
     const partition = draw(models.length)
     const model = models[partition]!
     const log = logs.get('orders', partition)
-    if (log === undefined || !log.isOnline) break
-    const action = draw(20)
+    if (model.isBusy || log === undefined) continue
+    if (!log.isOnline) break
+    const action = draw(22)
     if (action === 0) {
       void log.flush().catch(() => {})
     } else if (action === 1) {
       const offset = draw(log.flushedOffset + 1)
-      if (offset > log.logStartOffset) {
-        void log.deleteRecordsBefore(offset, log.flushedOffset).then(
-          () => {
-            model.logStartOffset = Math.max(model.logStartOffset, offset)
-          },
-          () => {},
-        )
-      }
+      if (offset > log.logStartOffset) void deleteRecords(log, model, offset).catch(() => {})
     } else if (action === 2) {
       void logs.enforceRetention().catch(() => {})
     } else if (action === 3 && draw(8) === 0) {
-      await Promise.race([simulation.run(logs.close().catch(() => {}))])
+      await simulation.run(logs.close().catch(() => {}))
       return
+    } else if (action === 4 && draw(2) === 0 && log.logEndOffset > 0) {
+      void truncate(log, model, draw(log.logEndOffset)).catch(() => {})
+    } else if (action === 5 && draw(6) === 0) {
+      void replace(logs, keys, model, partition).catch(() => {})
     } else {
       const bytes = batchOf(1 + draw(4), `${firstBatch + step}${'x'.repeat(draw(150))}`)
       const result = log.appendAsLeader(bytes, { leaderEpoch, origin: 'client' })
@@ -111,11 +180,18 @@ async function work(
   if (host.isUp) await simulation.runFor(draw(30) / 10)
 }
 
+function setEmpty(model: Model, offset: Offset): void {
+  model.batches = []
+  model.flushedOffset = offset
+  model.logStartOffset = offset
+}
+
 /** Everything that was told durable is there; what else is there was appended, in its place. */
 async function checkRecovered(log: PartitionLog, model: Model): Promise<void> {
   expect(log.logEndOffset).toBeGreaterThanOrEqual(model.flushedOffset)
   expect(log.logStartOffset).toBeGreaterThanOrEqual(model.logStartOffset)
   expect(log.flushedOffset).toBe(log.logEndOffset)
+  if (log.logStartOffset === log.logEndOffset) return setEmpty(model, log.logEndOffset)
   const kept = model.batches.filter((batch) => batch.endOffset <= log.logEndOffset)
   expect(kept.at(-1)?.endOffset ?? 0).toBe(log.logEndOffset)
   const readable = kept.filter((batch) => batch.endOffset > log.logStartOffset)
@@ -126,6 +202,30 @@ async function checkRecovered(log: PartitionLog, model: Model): Promise<void> {
   model.flushedOffset = log.logEndOffset
   model.logStartOffset = log.logStartOffset
 }
+
+test('what a start after a kill found in the page cache outlives a power loss', async () => {
+  for (let seed = 0; seed < 30; seed++) {
+    const simulation = createSimulation({ seed })
+    const host = simulation.host('a')
+    const lockDirectory = async () => ({ release: async () => {} })
+    const platform = { ...host.platform, files: replaceFiles(host.platform.files, { lockDirectory }) }
+    const keys = { 'flush.messages': 1_000_000, 'internal.segment.bytes': 100_000 }
+    const killed = await simulation.run(openLogs(platform))
+    const before = await simulation.run(openLog(killed, keys))
+    const bytes = batchOf(2, 'v')
+    before.appendAsLeader(bytes, { leaderEpoch: 3 as LeaderEpoch, origin: 'client' })
+    // The first process does nothing any more, and has synced nothing.
+    const logs = await simulation.run(openLogs(platform))
+    expect(logs.get('orders', 0)?.flushedOffset).toBe(2)
+    host.crash()
+    host.restart()
+    const again = await simulation.run(openLogs(host.platform))
+    const log = again.get('orders', 0)
+    expect(log?.logEndOffset, `seed ${seed}`).toBe(2)
+    expect(log?.latestEpoch).toBe(3)
+    expect(await simulation.run(readAll(log!))).toEqual([bytes])
+  }
+})
 
 describe('after a power loss at any moment', () => {
   test.each(Array.from({ length: 20 }, (_, group) => group))(

@@ -80,27 +80,31 @@ describe('an idempotent producer', () => {
 })
 
 describe('the state of producers survives', () => {
-  test('a clean restart, with the last batch as a duplicate', async () => {
+  const repeatLastFive = async (log: PartitionLog) => {
+    const end = log.logEndOffset
+    for (let i = end - 5; i < end; i++) expect(await send(log, i)).toMatchObject({ duplicate: true, baseOffset: i })
+    for (const i of [end - 6, end + 1]) expect(await send(log, i)).toMatchObject({ reason: 'out-of-order-sequence' })
+    expect(await send(log, end)).toMatchObject({ ok: true, duplicate: false, baseOffset: end })
+  }
+
+  test('a clean restart, with the last five batches as duplicates', async () => {
     const { simulation, host, logs, log } = await fresh()
     for (let i = 0; i < 12; i++) await send(log, i)
     await simulation.run(logs.close())
-    const again = await start(host, simulation)
-    expect(await send(again.log, 11)).toMatchObject({ duplicate: true, baseOffset: 11 })
-    expect(await send(again.log, 13)).toMatchObject({ reason: 'out-of-order-sequence' })
-    expect(await send(again.log, 12)).toMatchObject({ ok: true, baseOffset: 12 })
+    await repeatLastFive((await start(host, simulation)).log)
   })
 
-  test('a crash, replayed from the newest snapshot', async () => {
-    const { simulation, host, log } = await fresh()
-    for (let i = 0; i < 12; i++) await send(log, i)
-    await simulation.run(log.flush())
-    host.crash()
-    host.restart()
-    const again = await start(host, simulation)
-    expect(again.log.logEndOffset).toBe(12)
-    expect(await send(again.log, 11)).toMatchObject({ duplicate: true, baseOffset: 11 })
-    expect(await send(again.log, 12)).toMatchObject({ ok: true })
-    expect(await send(again.log, 14)).toMatchObject({ reason: 'out-of-order-sequence' })
+  test('a crash, with the last five batches as duplicates however many came after the newest snapshot', async () => {
+    for (let count = 12; count < 20; count++) {
+      const { simulation, host, log } = await fresh()
+      for (let i = 0; i < count; i++) await send(log, i)
+      await simulation.run(log.flush())
+      host.crash()
+      host.restart()
+      const again = await start(host, simulation)
+      expect(again.log.logEndOffset).toBe(count)
+      await repeatLastFive(again.log)
+    }
   })
 
   test('a truncation, which takes back what it cuts', async () => {

@@ -110,7 +110,7 @@ export interface Draw {
 }
 
 /** The record that `draw` stands for in `image`: always one that may follow there. */
-export function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRecord {
+function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRecord {
   const brokers = [...image.cluster.brokers()]
   const topics = [...image.topics.all()].sort((x, y) => (x.topicId < y.topicId ? -1 : 1))
   const topic = topics[a % Math.max(topics.length, 1)]

@@ -44,11 +44,19 @@ test('FrameReader gives the same frames for every single split of two frames', (
   }
 })
 
-test('a frame that lies in one chunk is a slice of it', () => {
-  const chunk = frameOf(Buffer.from('abc'))
+test('a chunk is only lent: frames cut from it, and what is kept of it, have memory of their own', () => {
+  const bodies = [Buffer.from('abc'), Buffer.from('later'), Buffer.from('split')]
+  const bytes = Buffer.concat(bodies.map(frameOf))
   const reader = new FrameReader(100)
-  reader.push(chunk)
-  expect(reader.next()!.buffer).toBe(chunk.buffer)
+  const lend = (chunk: Buffer) => {
+    reader.push(chunk)
+    const frame = reader.next()
+    reader.keep()
+    chunk.fill(0xdb)
+    return frame
+  }
+  const frames = [lend(Buffer.from(bytes.subarray(0, -2))), lend(Buffer.from(bytes.subarray(-2)))]
+  expect([...frames, ...readAll(reader)]).toEqual(bodies)
 })
 
 test('a large frame collected from many chunks is whole and tells what is missing', () => {

@@ -137,7 +137,9 @@ export class MemorySocket implements Socket {
 
   #deliver(): void {
     while (this.#handlers !== undefined && !this.isPaused && !this.isClosed && this.#unread.length > 0) {
-      this.#handlers.onData(this.#unread.shift()!)
+      const lent = Buffer.from(this.#unread.shift()!)
+      this.#handlers.onData(lent)
+      lent.fill(0xdb)
     }
   }
 }

@@ -49,7 +49,7 @@ test('writes of one turn, also those after its promises, wait for its end and le
   const client = await network.connect({ host: '127.0.0.1', port: listener.port, timeoutMs: 5000 })
   const chunks: Buffer[] = []
   const closed = Promise.withResolvers<void>()
-  client.start({ onData: (chunk) => chunks.push(chunk), onClose: () => closed.resolve() })
+  client.start({ onData: (chunk) => chunks.push(Buffer.from(chunk)), onClose: () => closed.resolve() })
   const server = await accepted.promise
   server.start({
     onData: async () => {

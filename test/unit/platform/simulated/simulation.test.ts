@@ -61,7 +61,7 @@ test('a dead process reaches nothing: no timer, no file, no socket, no promise',
   const { socket, file, platform } = await simulation.run(
     (async () => {
       await other.platform.network.listen({ host: '::', port: 1 }, (accepted) =>
-        accepted.start({ onData: (chunk) => void received.push(chunk), onClose: () => {} }),
+        accepted.start({ onData: (chunk) => void received.push(Buffer.from(chunk)), onClose: () => {} }),
       )
       const opened = await host.platform.files.open('/data/f', 'create')
       await host.platform.files.syncDirectory('/data')
@@ -330,7 +330,7 @@ interface Watched {
 function watched(socket: Socket): Watched {
   const chunks: Buffer[] = []
   const closes: (Error | undefined)[] = []
-  socket.start({ onData: (chunk) => void chunks.push(chunk), onClose: (error) => void closes.push(error) })
+  socket.start({ onData: (chunk) => void chunks.push(Buffer.from(chunk)), onClose: (error) => void closes.push(error) })
   return { socket, chunks, closes, text: () => Buffer.concat(chunks).toString('latin1') }
 }
 
@@ -356,7 +356,8 @@ async function busyRun(seed: number): Promise<Simulation> {
     await files.syncDirectory('/data')
     await network.listen({ host: '::', port: 9092 }, (socket) =>
       socket.start({
-        onData: async (chunk) => {
+        onData: async (lent) => {
+          const chunk = Buffer.from(lent)
           file.writeSync([chunk, random.bytes(4)], file.sizeSync())
           await file.sync()
           socket.write([chunk])

@@ -1,0 +1,216 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Broker, startBroker } from '../../src/index.ts'
+import { until } from '../support/condition.ts'
+import { RookeryProcess, type RunOptions, rookery } from '../support/rookery-process.ts'
+
+let broker: Broker
+let folder: string
+
+beforeAll(async () => {
+  broker = await startBroker()
+  folder = mkdtempSync(join(tmpdir(), 'rookery-cli-'))
+})
+
+afterAll(async () => {
+  await broker.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const withBroker = (args: readonly string[]) => [...args, '--bootstrap-server', broker.bootstrapServers]
+
+/** Runs a command and expects it to succeed. */
+async function run(args: readonly string[], options?: RunOptions): Promise<string> {
+  const { code, stdout, stderr } = await rookery(withBroker(args), options)
+  expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout
+}
+
+async function runJson<T>(args: readonly string[], options?: RunOptions): Promise<T> {
+  return JSON.parse(await run([...args, '--json'], options)) as T
+}
+
+interface ShownRecord {
+  readonly partition: number
+  readonly offset: number
+  readonly key: string | null
+  readonly value: string | null
+  readonly headers?: readonly { readonly key: string; readonly value: string }[]
+}
+
+async function consumed(topic: string, ...args: string[]): Promise<ShownRecord[]> {
+  const stdout = await run(['consume', topic, '--from', 'beginning', '--exit', '--json', ...args])
+  const lines = stdout.split('\n').filter((line) => line !== '')
+  return lines.map((line) => JSON.parse(line) as ShownRecord)
+}
+
+describe('rookery topics', () => {
+  test('creates, lists, describes and deletes', async () => {
+    await run(['topics', 'create', 'life', '--partitions', '2', '--config', 'retention.ms=1000'])
+    expect(await run(['topics', 'list'])).toMatch(/^TOPIC +PARTITIONS +REPLICAS\n[\s\S]*^life +2 +1$/m)
+    const [described] = await runJson<{ configs: object; partitions: object[] }[]>(['topics', 'describe', 'life'])
+    expect(described).toMatchObject({ name: 'life', configs: { 'retention.ms': '1000' } })
+    expect(described?.partitions[1]).toEqual({
+      partition: 1,
+      leader: 1,
+      replicas: [1],
+      isr: [1],
+      firstOffset: 0,
+      endOffset: 0,
+    })
+    await run(['topics', 'delete', 'life'])
+    expect(await run(['topics'])).not.toContain('life')
+  })
+
+  test('says what the broker says, and exits with 1; unless that is fine', async () => {
+    await run(['topics', 'create', 'twice'])
+    const again = await rookery(withBroker(['topics', 'create', 'twice', 'fresh']))
+    expect(again).toMatchObject({ code: 1, stdout: 'Topic fresh created with 1 partition\n' })
+    expect(again.stderr).toContain('TOPIC_ALREADY_EXISTS')
+    await run(['topics', 'create', 'twice', '--if-not-exists'])
+    await run(['topics', 'delete', 'never', '--if-exists'])
+    expect(await rookery(withBroker(['topics', 'delete', 'never']))).toMatchObject({ code: 1 })
+    const missing = await rookery(withBroker(['topics', 'describe', 'never']))
+    expect(missing).toMatchObject({ code: 1, stdout: '', stderr: 'rookery: There is no topic never\n' })
+  })
+})
+
+describe('rookery produce and consume', () => {
+  test('lines become records, in order, and come out as lines', async () => {
+    const lines = Array.from({ length: 5000 }, (_, i) => `line ${i}\n`).join('')
+    await run(['topics', 'create', 'lines'])
+    await run(['produce', 'lines'], { input: lines })
+    expect(await run(['consume', 'lines', '--from', 'beginning', '--exit'])).toBe(lines)
+    expect(await run(['consume', 'lines', '--from', '-2', '--exit'])).toBe('line 4998\nline 4999\n')
+    expect(await run(['consume', 'lines', '--from', '10', '--max', '2'])).toBe('line 10\nline 11\n')
+  })
+
+  test('keys decide the partition as with any client, and headers are kept', async () => {
+    await run(['topics', 'create', 'keyed', '-p', '5'])
+    await run(['produce', 'keyed', '-k', ':', '-H', 'h=1'], { input: 'foobar:a\n21:b\nfoobar:c' })
+    const records = await consumed('keyed')
+    // murmur2 as in partitioner.test.ts, without its sign, modulo 5
+    const expected = { foobar: (-790332482 & 0x7fffffff) % 5, '21': (-973932308 & 0x7fffffff) % 5 }
+    const found = records.map(({ key, value, partition }) => `${key} ${value} ${partition}`)
+    expect(found.sort()).toEqual([
+      `21 b ${expected['21']}`,
+      `foobar a ${expected.foobar}`,
+      `foobar c ${expected.foobar}`,
+    ])
+    for (const { headers } of records) expect(headers).toEqual([{ key: 'h', value: '1' }])
+  })
+
+  test.each(['none', 'gzip', 'snappy', 'lz4', 'zstd'])('batches packed with %s are read', async (codec) => {
+    const input = 'x'.repeat(1000)
+    await run(['produce', `codec-${codec}`, '-z', codec], { input })
+    expect(await run(['consume', `codec-${codec}`, '--from', 'beginning', '--exit'])).toBe(`${input}\n`)
+  })
+
+  test.each(['all', '1', '0'])('acks=%s', async (acks) => {
+    const result = await runJson<{ records: number }>(['produce', `acks-${acks}`, '--acks', acks], {
+      input: '{"value":"a"}\n{"key":"k"}\n',
+    })
+    expect(result).toMatchObject({ records: 2 })
+    await until(async () => (await consumed(`acks-${acks}`)).length === 2, 'both records')
+  })
+
+  test('what was consumed as JSON can be produced again', async () => {
+    const file = join(folder, 'records.jsonl')
+    writeFileSync(file, '{"key":"k","value":{"a":1},"headers":{"h":"x"}}\n{"keyBase64":"/w==","value":null}\n')
+    await run(['produce', 'first-copy', '--json', '--file', file])
+    const copy = await run(['consume', 'first-copy', '--from', 'beginning', '--exit', '--json'])
+    await run(['produce', 'second-copy', '--json'], { input: copy })
+    const again = await run(['consume', 'second-copy', '--from', 'beginning', '--exit', '--json'])
+    expect(again).toBe(copy.replaceAll('first-copy', 'second-copy'))
+  })
+
+  test('a line that cannot be used is named; those before it are written', async () => {
+    const input = '{"value":"good"}\nbad\n{"value":"after"}\n'
+    const result = await rookery(withBroker(['produce', 'partly', '--json']), { input })
+    expect(result).toMatchObject({ code: 2, stderr: 'rookery: Line 2 is not JSON\n' })
+    expect((await consumed('partly')).map(({ value }) => value)).toEqual(['good'])
+  })
+
+  test('a record that is too large is refused with its reason', async () => {
+    await run(['topics', 'create', 'small', '--config', 'max.message.bytes=1000'])
+    const result = await rookery(withBroker(['produce', 'small']), { input: 'x'.repeat(2000) })
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('MESSAGE_TOO_LARGE')
+  })
+
+  test('consume follows a topic until it is told to stop, and begins at the end', async () => {
+    await run(['produce', 'followed'], { input: 'before\n' })
+    const consumer = new RookeryProcess(withBroker(['consume', 'followed', '--details']))
+    await until(async () => {
+      await run(['produce', 'followed'], { input: 'now\n' })
+      return consumer.stdout.includes('now')
+    }, 'a record that was followed')
+    const { code, stdout } = await consumer.signal('SIGINT')
+    expect(code).toBe(0)
+    expect(stdout).not.toContain('before')
+    expect(stdout).toMatch(/^followed-0@\d+ \d{4}-\d\d-\d\dT[\d:.]+Z now\n/)
+  })
+
+  test('consume waits no longer than for what is there when told to exit', async () => {
+    await run(['topics', 'create', 'empty'])
+    expect(await consumed('empty')).toEqual([])
+    const missing = await rookery(withBroker(['consume', 'never-made', '--exit']))
+    expect(missing).toMatchObject({ code: 1, stderr: 'rookery: There is no topic never-made\n' })
+  })
+})
+
+describe('rookery groups', () => {
+  interface Described {
+    readonly state: string
+    readonly members: readonly { readonly partitions: readonly object[] }[]
+    readonly offsets: readonly { readonly committedOffset: number | null; readonly lag: number | null }[]
+  }
+  const describeGroup = async (id: string) => (await runJson<Described[]>(['groups', 'describe', id]))[0]!
+
+  test('a group reads each record once, over several runs', async () => {
+    await run(['topics', 'create', 'shared', '-p', '2'])
+    const input = Array.from({ length: 20 }, (_, i) => `k${i}:v${i}\n`).join('')
+    await run(['produce', 'shared', '-k', ':'], { input })
+    const first = await run(['consume', 'shared', '-g', 'readers', '--from', 'beginning', '--max', '7'])
+    const second = await run(['consume', 'shared', '-g', 'readers', '--from', 'beginning', '--exit'])
+    const values = `${first}${second}`.trim().split('\n')
+    expect(first.trim().split('\n')).toHaveLength(7)
+    expect(values.sort()).toEqual(Array.from({ length: 20 }, (_, i) => `v${i}`).sort())
+    expect(await run(['groups'])).toMatch(/^readers +Empty +consumer$/m)
+    const { state, members, offsets } = await describeGroup('readers')
+    expect({ state, members }).toEqual({ state: 'Empty', members: [] })
+    expect(offsets.map(({ lag }) => lag)).toEqual([0, 0])
+  })
+
+  test('members share partitions, and take over those of one that leaves', async () => {
+    await run(['topics', 'create', 'split', '-p', '4'])
+    const args = withBroker(['consume', 'split', '-g', 'team', '--from', 'beginning'])
+    const one = new RookeryProcess(args)
+    const two = new RookeryProcess(args)
+    const shares = async () => {
+      const { code, stdout } = await rookery(withBroker(['groups', 'describe', 'team', '--json']))
+      if (code !== 0) return [] // neither has joined yet
+      return (JSON.parse(stdout) as Described[])[0]!.members.map(({ partitions }) => partitions.length)
+    }
+    await until(async () => (await shares()).join() === '2,2', 'two members with two partitions each', 20_000)
+    expect(await run(['groups', 'describe', 'team'])).toMatch(/^team: Stable, 2 members, assignor range, /)
+    expect((await one.signal('SIGINT')).code).toBe(0)
+    await until(async () => (await shares()).join() === '4', 'one member with all four', 20_000)
+    await run(['produce', 'split'], { input: 'after\n' })
+    await two.untilSays('after')
+    expect((await two.signal('SIGTERM')).code).toBe(0)
+  })
+
+  test('a group that was never heard of is named', async () => {
+    const { code, stderr } = await rookery(withBroker(['groups', 'describe', 'nobody']))
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'rookery: There is no group nobody\n' })
+  })
+})
+
+test('no broker is a sentence that says what to do', async () => {
+  const { code, stdout, stderr } = await rookery(['topics', 'list', '-b', 'localhost:1', '--timeout', '5'])
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(/^rookery: Cannot connect to localhost:1 .*ECONNREFUSED.*rookery start.*\n$/)
+})

@@ -1,0 +1,209 @@
+import { existsSync } from 'node:fs'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../support/condition.ts'
+import { type Outcome, type RunningProgram, runProgram, startProgram } from '../support/programs.ts'
+import { readmeExample, root } from '../support/readme.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+
+// The package as a user gets it: packed, installed in an empty project, run as compiled JavaScript.
+
+interface PackedFile {
+  readonly path: string
+  readonly size: number
+}
+interface Packed {
+  readonly filename: string
+  readonly size: number
+  readonly files: readonly PackedFile[]
+}
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+let project: string
+let packed: Packed
+/** Why the package could not be installed here; undefined when it was. */
+let missing: string | undefined
+
+beforeAll(async () => {
+  folder = await temporaryFolder()
+  project = join(folder.path, 'project')
+  await mkdir(project)
+  packed = await pack(folder.path)
+  missing = await install(join(folder.path, packed.filename))
+  if (missing === undefined) return
+  if (process.env.ROOKERY_REQUIRE_PEERS === '1') throw new Error(missing)
+  process.stderr.write(`SKIPPED: the installed package: ${missing}\n`)
+}, 180_000)
+afterAll(() => folder[Symbol.asyncDispose]())
+
+async function pack(destination: string): Promise<Packed> {
+  const { exitCode, stdout, output } = await npm(root, 'pack', '--json', '--pack-destination', destination)
+  expect(exitCode, output).toBe(0)
+  // npm 11 gives a list, npm 12 an object by name; what scripts print may come before either.
+  const json = JSON.parse(stdout.slice(stdout.search(/^[[{]$/m))) as Packed[] | Record<string, Packed>
+  return Object.values(json)[0]!
+}
+
+/** From npm's cache where it has everything, from the registry otherwise. */
+async function install(tarball: string): Promise<string | undefined> {
+  await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'project', private: true, type: 'module' }))
+  const { exitCode, output } = await npm(project, 'install', '--prefer-offline', tarball, 'kafkajs@2')
+  if (exitCode === 0) return undefined
+  if (/\b(ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT)\b/.test(output)) {
+    return 'npm cannot reach its registry, and its cache lacks something'
+  }
+  throw new Error(output)
+}
+
+function npm(cwd: string, ...args: string[]): Promise<Outcome> {
+  const quiet = ['--loglevel=error', '--no-audit', '--no-fund', '--no-progress']
+  return runProgram('npm', ['--prefix', cwd, ...args, ...quiet], { timeoutMs: 120_000 })
+}
+
+function node(...args: string[]): Promise<Outcome> {
+  return runProgram(process.execPath, args)
+}
+
+const installed = (path: string) => join(project, 'node_modules', path)
+
+test('the tarball has the compiled sources, the documents, and nothing else', () => {
+  const others = packed.files.map(({ path }) => path).filter((path) => !path.startsWith('dist/'))
+  expect(others.sort()).toEqual(['ARCHITECTURE.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+  const compiled = packed.files.map(({ path }) => path).filter((path) => path.startsWith('dist/'))
+  const withoutSource = compiled.filter((path) => {
+    const source = path.replace(/^dist\//, 'src/').replace(/(\.d)?\.[jt]s$/, '.ts')
+    return !existsSync(join(root, source))
+  })
+  expect(withoutSource).toEqual([])
+  expect(compiled).toContain('dist/index.d.ts')
+  expect(compiled.filter((path) => path.includes('simulated'))).toEqual([])
+  expect(packed.size).toBeLessThan(600_000)
+})
+
+describe('the installed package', () => {
+  test("runs README's program with all options, and ends by itself", async ({ skip }) => {
+    skip(missing !== undefined, missing)
+    const path = join(project, 'options.ts')
+    await writeFile(path, readmeExample('file=options.ts', ''))
+    const { exitCode, output } = await node(path)
+    expect(exitCode, output).toBe(0)
+    expect(output).toMatch(/localhost:\d+ [\w-]{22} \/.*rookery-/)
+  })
+
+  test("runs README's test", async ({ skip }) => {
+    skip(missing !== undefined, missing)
+    await mkdir(installed('@types'), { recursive: true })
+    for (const name of ['vitest', '@types/node']) await symlink(join(root, 'node_modules', name), installed(name))
+    await writeFile(join(project, 'orders.test.ts'), readmeExample('file=orders.test.ts', ''))
+    const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+    const { exitCode, output } = await node(vitest, 'run', '--root', project)
+    expect(exitCode, output).toBe(0)
+    expect(output).toContain('1 passed')
+  })
+
+  test('has types that strict TypeScript accepts, with those of its own declarations', async ({ skip }) => {
+    skip(missing !== undefined, missing)
+    await writeFile(join(project, 'wrong.ts'), misuse)
+    const compilerOptions = { strict: true, noEmit: true, skipLibCheck: false, ...targetOptions }
+    await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
+    const { exitCode, output } = await node(join(root, 'node_modules/typescript/bin/tsc'), '-p', project)
+    expect(exitCode, output).toBe(0)
+  })
+
+  test('unpacks batches in a worker thread, and loads what it loads late', async ({ skip }) => {
+    skip(missing !== undefined, missing)
+    const path = join(project, 'packed.mjs')
+    await writeFile(path, packedRecords)
+    const { exitCode, stdout, output } = await node(path)
+    expect(exitCode, output).toBe(0)
+    expect(stdout).toContain('a record without a key is refused')
+  })
+
+  describe('as a program', () => {
+    let broker: RunningProgram
+    let bootstrapServers = ''
+    beforeAll(async () => {
+      if (missing !== undefined) return
+      const overrides = [`log.dirs=${join(folder.path, 'data')}`, 'listeners=PLAINTEXT://localhost:0']
+      const args = ['start', '--log-format', 'json', ...overrides.flatMap((each) => ['--override', each])]
+      broker = startProgram(installed('.bin/rookery'), args)
+      await broker.until(({ stdout }) => stdout.includes('node started'), 'it serves')
+      bootstrapServers = `localhost:${/"port":(\d+)/.exec(broker.stdout)?.[1]}`
+    })
+    afterAll(async () => {
+      broker?.kill('SIGTERM')
+      await broker?.ended()
+    })
+
+    test('says where it serves and where its data is', async ({ skip }) => {
+      skip(missing !== undefined, missing)
+      await until(() => broker.stdout.includes(join(folder.path, 'data')), 'it names its folder')
+      expect(broker.stdout).toContain(bootstrapServers)
+    })
+
+    test("takes README's commands", async ({ skip }) => {
+      skip(missing !== undefined, missing)
+      const commands = readmeExample('rookery', bootstrapServers)
+        .split('\n')
+        .map((line) => line.replace(/(npx rookery .*)/, `$1 --bootstrap-server ${bootstrapServers}`))
+      const { exitCode, stdout, output } = await runProgram('sh', ['-ec', `cd ${project}\n${commands.join('\n')}`])
+      expect(exitCode, output).toBe(0)
+      expect(stdout).toContain('Topic payments created with 3 partitions')
+      expect(stdout).toMatch(/^anna:10$/m)
+      expect(stdout).toMatch(/^payments +\d +\d+ +\d+ +0 /m)
+    })
+
+    test("takes README's first program", async ({ skip }) => {
+      skip(missing !== undefined, missing)
+      const path = join(project, 'hello.mjs')
+      await writeFile(path, readmeExample('file=hello.mjs', bootstrapServers))
+      const { exitCode, output } = await node(path)
+      expect(exitCode, output).toBe(0)
+      const args = ['consume', 'greetings', '--from', 'beginning', '--exit', '--bootstrap-server', bootstrapServers]
+      expect((await runProgram(installed('.bin/rookery'), args)).stdout).toBe('hallo\n')
+    })
+
+    test('ends cleanly when it is told to', async ({ skip }) => {
+      skip(missing !== undefined, missing)
+      broker.kill('SIGTERM')
+      expect((await broker.ended()).exitCode).toBe(0)
+      expect(broker.stdout).toContain('node stopped')
+    })
+  })
+})
+
+const targetOptions = { module: 'nodenext', target: 'es2024', lib: ['es2024', 'esnext.disposable'], types: ['node'] }
+
+/** Types that let everything pass would accept this. */
+const misuse = `import { type Broker, type BrokerOptions, ConfigError, startBroker } from 'rookery'
+const options: BrokerOptions = { topics: ['orders'], config: { 'num.partitions': 2 } }
+const broker: Broker = await startBroker(options)
+const port: number = broker.port
+const directory: string | undefined = broker.dataDirectory
+// @ts-expect-error: there is no such option
+await startBroker({ topic: ['orders'] })
+// @ts-expect-error: it is read only
+broker.port = port
+export { ConfigError, directory }
+`
+
+/** Records in a compacted topic are unpacked to look for their keys. */
+const packedRecords = `import kafkajs from 'kafkajs'
+import { startBroker } from 'rookery'
+const { CompressionTypes, Kafka, logLevel } = kafkajs
+const broker = await startBroker({
+  storage: 'temporary',
+  topics: [{ name: 'packed', configs: { 'cleanup.policy': 'compact' } }],
+})
+const producer = new Kafka({ brokers: [broker.bootstrapServers], logLevel: logLevel.NOTHING }).producer()
+await producer.connect()
+const send = (message) => producer.send({ topic: 'packed', compression: CompressionTypes.GZIP, messages: [message] })
+await send({ key: 'a', value: 'x'.repeat(10_000) })
+await send({ value: 'no key' }).then(
+  () => console.log('a record without a key is taken'),
+  () => console.log('a record without a key is refused'),
+)
+await producer.disconnect()
+await broker.stop()
+`

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { apis } from '../../src/protocol/index.ts'
+import { until } from '../support/condition.ts'
+import { connect, readPartition } from '../support/kafka-connection.ts'
+import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.ts'
+import { describeWithPeer } from '../support/peers.ts'
+import { produceBatch } from '../support/producing.ts'
+import { type RunningProgram, runPeer, startProgram } from '../support/programs.ts'
+
+const tools = 'org.apache.kafka.tools'
+const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
+
+describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
+  let node: LoggedBroker
+  beforeAll(async () => {
+    node = await startLoggedBroker({ topics: [{ name: 'shared', partitions: 2 }, 'times'] })
+  })
+  afterAll(async () => {
+    await node[Symbol.asyncDispose]()
+    expect(node.complaints()).toEqual([])
+  })
+
+  const command = (tool: string, ...args: string[]) => [
+    ...peer.args,
+    `${tools}.${tool}`,
+    '--bootstrap-server',
+    node.bootstrapServers,
+    ...args,
+  ]
+  const attempt = (args: readonly string[], input = '') => runPeer(peer, args.slice(peer.args.length), { input })
+  const run = async (args: readonly string[], input?: string): Promise<string> => {
+    const { exitCode, stdout, output } = await attempt(args, input)
+    expect(exitCode, output).toBe(0)
+    return stdout
+  }
+  const topics = (...args: string[]) => command('TopicCommand', ...args)
+  const groups = (...args: string[]) => command('consumer.group.ConsumerGroupCommand', ...args)
+  const offsets = (...args: string[]) => command('GetOffsetShell', ...args)
+  const producer = (topic: string, ...args: string[]) => command('ConsoleProducer', '--topic', topic, ...args)
+  const consumer = (topic: string, ...args: string[]) =>
+    command('consumer.ConsoleConsumer', '--topic', topic, '--from-beginning', ...args)
+
+  const membersOf = async (groupId: string): Promise<number | undefined> => {
+    const client = await connect(node.bootstrapServers)
+    const {
+      groups: [found],
+    } = await client.request(apis.DescribeGroups, 5, { groups: [groupId] })
+    client.close()
+    return found?.groupState === 'Stable' ? found.members.length : undefined
+  }
+
+  test('topics are created, listed, described and deleted', async () => {
+    const settings = ['--partitions', '3', '--config', 'retention.ms=1000000', '--config', 'compression.type=zstd']
+    expect(await run(topics('--create', '--topic', 'made', ...settings))).toContain('Created topic made.')
+    expect((await run(topics('--list'))).split('\n')).toContain('made')
+    const described = await run(topics('--describe', '--topic', 'made'))
+    expect(described).toMatch(
+      /PartitionCount: 3\tReplicationFactor: 1\tConfigs: compression.type=zstd,retention.ms=1000000/,
+    )
+    expect(described.match(/Partition: \d\tLeader: 1\tReplicas: 1\tIsr: 1/g)).toHaveLength(3)
+    const configs = command('ConfigCommand', '--describe', '--all', '--entity-type', 'topics', '--entity-name', 'made')
+    const listed = await run(configs)
+    expect(listed).toMatch(
+      /retention\.ms=1000000 sensitive=false synonyms=\{DYNAMIC_TOPIC_CONFIG:retention\.ms=1000000/,
+    )
+    expect(listed).toMatch(/max\.message\.bytes=1048588 .*DEFAULT_CONFIG:message\.max\.bytes=1048588/)
+    await run(topics('--delete', '--topic', 'made'))
+    expect((await run(topics('--list'))).split('\n')).not.toContain('made')
+  })
+
+  test.each([
+    ['a topic that exists', ['--create', '--topic', 'shared'], /Topic '?shared'? already exists/],
+    ['a name with other characters', ['--create', '--topic', 'bad/name'], /InvalidTopicException/],
+    [
+      'more replicas than brokers',
+      ['--create', '--topic', 'r', '--replication-factor', '3'],
+      /InvalidReplicationFactor/,
+    ],
+    ['an unknown setting', ['--create', '--topic', 'c', '--config', 'nope=1'], /Unknown topic config name: nope/],
+    ['a setting out of range', ['--create', '--topic', 'c', '--config', 'retention.ms=-2'], /retention\.ms/],
+  ])('%s is refused with the reason', async (_, args, reason) => {
+    const { exitCode, output } = await attempt(topics(...args))
+    expect(exitCode).toBe(1)
+    expect(output).toMatch(reason)
+  })
+
+  test('the producer, idempotent by default, and the consumer agree about every codec', async () => {
+    const lines = (codec: string) =>
+      Array.from({ length: 200 }, (_, index) => `${codec} ${index} ${'repeated '.repeat(20)}`)
+    const topic = (codec: string) => `codec-${codec}`
+    await Promise.all(
+      codecs.map((codec) => run(producer(topic(codec), '--compression-codec', codec), lines(codec).join('\n'))),
+    )
+    const client = await connect(node.bootstrapServers)
+    for (const codec of codecs) {
+      const batches = await readPartition(client, topic(codec), 0)
+      expect(new Set(batches.map((batch) => batch.codec))).toEqual(new Set([codec]))
+      expect(batches.every(({ producerId }) => producerId >= 0)).toBe(true)
+      expect(batches.flatMap(({ records }) => records.map(({ value }) => `${value}`))).toEqual(lines(codec))
+    }
+    client.close()
+    const all = ['--include', 'codec-.*', '--from-beginning', '--max-messages', '1000']
+    const consumed = (await run(command('consumer.ConsoleConsumer', ...all))).split('\n').slice(0, -1)
+    for (const codec of codecs) expect(consumed.filter((line) => line.startsWith(codec))).toEqual(lines(codec))
+  })
+
+  test('headers, null and empty keys and values come back as they went', async () => {
+    const reading = [
+      'parse.key=true',
+      'parse.headers=true',
+      'null.marker=NULL',
+      'headers.delimiter=|',
+      'headers.key.separator==',
+      'key.separator=:',
+    ]
+    const input = ['a=1,b=|key:value', 'a=2|NULL:no key', 'a=3|no value:NULL', 'a=4|:', 'a=5|NULL:NULL']
+    const options = reading.flatMap((each) => ['--reader-property', each])
+    await run(producer('edges', ...options), input.join('\n'))
+    const printing = ['print.key=true', 'print.headers=true', 'null.literal=NULL', 'key.separator=|']
+    const args = printing.flatMap((each) => ['--formatter-property', each])
+    const consumed = await run(consumer('edges', '--max-messages', '5', ...args))
+    expect(consumed.split('\n').slice(0, -1)).toEqual([
+      'a:1,b:|key|value',
+      'a:2|NULL|no key',
+      'a:3|no value|NULL',
+      'a:4||',
+      'a:5|NULL|NULL',
+    ])
+  })
+
+  test('a value near max.message.bytes goes through, a larger one is refused', async () => {
+    const limit = ['--command-property', 'max.request.size=4000000']
+    await run(producer('near-limit', ...limit), 'x'.repeat(1_048_588 - 61 - 11))
+    const refused = await attempt(producer('near-limit', ...limit), 'x'.repeat(1_048_588 - 61 - 10))
+    expect(refused.output).toMatch(/RecordTooLargeException/)
+    expect((await run(consumer('near-limit', '--max-messages', '1'))).length).toBe(1_048_588 - 61 - 11 + 1)
+    expect(await run(offsets('--topic', 'near-limit'))).toBe('near-limit:0:1\n')
+  })
+
+  test('two consumers share a group, and the tools show its members, offsets and states', async () => {
+    const member = () => startProgram(peer.command, consumer('shared', '--group', 'pair'))
+    const send = async (name: string) => {
+      const client = await connect(node.bootstrapServers)
+      for (const partition of [0, 1]) {
+        const records = Array.from({ length: 10 }, (_, index) => ({
+          timestamp: Date.now(),
+          value: Buffer.from(`${name} ${partition} ${index}`),
+        }))
+        await produceBatch(client, 'shared', partition, { records })
+      }
+      client.close()
+    }
+    const received = (of: RunningProgram, name: string) => of.lines().filter((line) => line.startsWith(name)).length
+    await send('first')
+    const one = member()
+    await one.until(() => received(one, 'first') === 20, 'the first member reads both partitions')
+    const other = member()
+    await until(async () => (await membersOf('pair')) === 2, 'the second member has joined', 30_000)
+    const members = await run(groups('--describe', '--group', 'pair', '--members', '--verbose'))
+    expect(members.match(/^pair +console-consumer-\S+ +\/127\.0\.0\.1 +console-consumer +1 /gm)).toHaveLength(2)
+    expect(await run(groups('--describe', '--group', 'pair', '--state'))).toMatch(/range +Stable +2/)
+    await send('second')
+    await one.until(() => received(one, 'second') === 10, 'the first member reads its partition')
+    await other.until(() => received(other, 'second') === 10, 'the second member reads its partition')
+    one.kill('SIGTERM')
+    await one.ended()
+    await send('last')
+    await other.until(() => received(other, 'last') === 20, 'the member that stays reads both partitions')
+    other.kill('SIGTERM')
+    await other.ended()
+    expect(received(other, 'first')).toBe(0)
+    const described = await run(groups('--describe', '--group', 'pair', '--offsets'))
+    for (const partition of [0, 1]) {
+      expect(described).toMatch(new RegExp(`^pair +shared +${partition} +30 +30 +0 `, 'm'))
+    }
+    expect(await run(groups('--list', '--state'))).toMatch(/^pair +Empty/m)
+    expect((await attempt(groups('--describe', '--group', 'none'))).output).toContain('There is no such group')
+  })
+
+  test('the offsets tool finds the first, the last, and that of a time', async () => {
+    const client = await connect(node.bootstrapServers)
+    for (const timestamp of [1000, 3000, 2000]) {
+      await produceBatch(client, 'times', 0, { records: [{ timestamp, value: null }] })
+    }
+    client.close()
+    const at = async (time: string) => (await run(offsets('--topic', 'times', '--time', time))).trim()
+    expect(await at('earliest')).toBe('times:0:0')
+    expect(await at('latest')).toBe('times:0:3')
+    expect(await at('max-timestamp')).toBe('times:0:1')
+    expect(await at('1500')).toBe('times:0:1')
+  })
+})

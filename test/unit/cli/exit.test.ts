@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest'
+import { ClusterUnreachableError } from '../../../src/cli/client/errors.ts'
+import { reportOf, UsageError } from '../../../src/cli/exit.ts'
+import { ConfigError } from '../../../src/config/index.ts'
+import { DirectoryLockedError, FileError, NetworkError } from '../../../src/platform/index.ts'
+
+describe('reportOf()', () => {
+  test('settings and arguments exit with 2', () => {
+    const error = new ConfigError([
+      { key: 'a', message: 'a is wrong' },
+      { key: 'b', message: 'b is wrong' },
+    ])
+    expect(reportOf(error)).toEqual({ exitCode: 2, text: expect.stringMatching(/a is wrong[\s\S]*b is wrong/) })
+    expect(reportOf(new UsageError('No'))).toEqual({ exitCode: 2, text: 'No' })
+  })
+
+  test.each([
+    [
+      new NetworkError('listen', 'localhost', 9092, 'EADDRINUSE'),
+      /^localhost:9092 is in use by another program: .*listeners=/,
+    ],
+    [new NetworkError('listen', 'localhost', 80, 'EACCES'), /^This user may not listen on localhost:80: /],
+    [new NetworkError('listen', '1.2.3.4', 80, 'EADDRNOTAVAIL'), /^1.2.3.4:80 is no address of this machine/],
+    [new FileError('make folder', '/x', 'EACCES'), /^This user may not make folder \/x: .*log\.dirs=/],
+    [new FileError('write', '/x', 'ENOSPC'), /^The disk is full: cannot write \/x/],
+    [new FileError('write', '/x', 'EIO'), /^Cannot write \/x \(EIO\)$/],
+    [new DirectoryLockedError('/x', 12, false), /in use by process 12/],
+    [
+      new ClusterUnreachableError('Gone', { cause: new FileError('read', '/x', 'EIO') }),
+      /^Gone: Cannot read \/x \(EIO\)$/,
+    ],
+  ])('a fault that is expected is one sentence: %s', (error, text) => {
+    const report = reportOf(error)
+    expect(report.exitCode).toBe(1)
+    expect(report.text).toMatch(text)
+    expect(report.text).not.toContain('\n')
+  })
+
+  test('a bug shows where it is', () => {
+    expect(reportOf(new TypeError('x is undefined')).text).toContain('exit.test.ts')
+    expect(reportOf('thrown text')).toEqual({ exitCode: 1, text: 'thrown text' })
+  })
+})

@@ -1,0 +1,101 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { formatJson, formatText, parseHeader, parseJsonLine, parseTextLine } from '../../../src/cli/record-text.ts'
+
+const format = { keySeparator: undefined, headers: [], now: () => 42 }
+const json = (text: string) => parseJsonLine(Buffer.from(text), 'Line 7', format)
+
+describe('a line of text', () => {
+  test('is a value', () => {
+    const { record, partition } = parseTextLine(Buffer.from('a:b'), 'Line 1', format)
+    expect(record).toEqual({ timestamp: 42, value: Buffer.from('a:b'), headers: [] })
+    expect(partition).toBeUndefined()
+  })
+
+  test('is a key and a value, cut at the first separator', () => {
+    const { record } = parseTextLine(Buffer.from('k=>v=>w'), 'Line 1', { ...format, keySeparator: '=>' })
+    expect(record).toMatchObject({ key: Buffer.from('k'), value: Buffer.from('v=>w') })
+  })
+
+  test('without the separator is refused, and named', () => {
+    const withKey = { ...format, keySeparator: ':' }
+    expect(() => parseTextLine(Buffer.from('kv'), 'Line 3', withKey)).toThrow('Line 3 has no ":"')
+  })
+})
+
+describe('a line of JSON', () => {
+  test('says key, value, headers, partition and time', () => {
+    const line = '{"key":"k","value":"v","headers":{"a":"b","n":null},"partition":2,"timestamp":7,"offset":9}'
+    expect(json(line)).toEqual({
+      record: {
+        timestamp: 7,
+        key: Buffer.from('k'),
+        value: Buffer.from('v'),
+        headers: [
+          { key: 'a', value: Buffer.from('b') },
+          { key: 'n', value: null },
+        ],
+      },
+      partition: 2,
+    })
+  })
+
+  test('may have an object for a value, or none', () => {
+    expect(json('{"value":{"a":1}}').record.value).toEqual(Buffer.from('{"a":1}'))
+    expect(json('{"key":"k"}').record).toMatchObject({ value: null, timestamp: 42 })
+  })
+
+  test.each([
+    ['{', 'Line 7 is not JSON'],
+    ['[]', 'allowed is a JSON object'],
+    ['"text"', 'allowed is a JSON object'],
+    ['{"partition":-1}', 'partition'],
+    ['{"partition":"0"}', 'partition'],
+    ['{"timestamp":1.5}', 'timestamp'],
+    ['{"headers":"a=b"}', 'headers'],
+    ['{"headers":[{"value":"b"}]}', 'headers'],
+    ['{"valueBase64":"%%"}', 'valueBase64'],
+    ['{"valueBase64":"/w==","value":"a"}', 'valueBase64'],
+  ])('%s is refused', (line, message) => {
+    expect(() => json(line)).toThrow(message)
+  })
+
+  test('that was consumed is produced as the same record, whatever its bytes', () => {
+    const bytes = fc.option(fc.uint8Array().map((each) => Buffer.from(each)))
+    const headers = fc.array(fc.record({ key: fc.string(), value: bytes }), { maxLength: 3 })
+    fc.assert(
+      fc.property(bytes, bytes, headers, fc.nat(), (key, value, headers, timestamp) => {
+        const line = formatJson({ topic: 't', partition: 1, offset: 5, timestamp, key, value, headers })
+        expect(line.indexOf('\n')).toBe(line.length - 1)
+        expect(json(line)).toEqual({ record: { timestamp, key, value, headers }, partition: 1 })
+      }),
+    )
+  })
+})
+
+describe('a record as text', () => {
+  const record = {
+    topic: 't',
+    partition: 1,
+    offset: 5,
+    timestamp: 0,
+    key: null,
+    value: Buffer.from('a\u001bb'),
+    headers: [{ key: 'h', value: Buffer.from('x') }],
+  }
+
+  test('is its value, byte for byte', () => {
+    const options = { keySeparator: undefined, details: false, printableOnly: false }
+    expect(formatText(record, options).toString()).toBe('a\u001bb\n')
+  })
+
+  test('has no control characters on a terminal', () => {
+    const options = { keySeparator: '\t', details: true, printableOnly: true }
+    expect(formatText(record, options).toString()).toBe('t-1@5 1970-01-01T00:00:00.000Z h=x null\ta\ufffdb\n')
+  })
+})
+
+test('a header is a name and a value', () => {
+  expect(parseHeader('a=b=c')).toEqual({ key: 'a', value: Buffer.from('b=c') })
+  expect(() => parseHeader('a')).toThrow('allowed is name=value')
+})
