@@ -17,7 +17,7 @@ import { isLegalTopicName } from './topic-names.ts'
  *   1  sources and synonyms     3  types, documentation     4  flexible
  *
  * Every key with the value that counts, not only those that were set: clients read all, change some and write all back. No
- * keys asked (null) is all keys. A broker describes itself only, by its own id; '' is the cluster's default, of which
+ * keys asked (null or an empty list) is all keys. A broker describes itself only, by its own id; '' is the cluster's default, of which
  * nothing can be set yet.
  */
 export const describeConfigs = defineApi({
@@ -60,7 +60,8 @@ function describe(resource: Resource, request: DescribeConfigsRequest, context: 
   } else {
     return refused(resource, ErrorCode.INVALID_REQUEST, `Resource type ${resourceType} has no settings here`)
   }
-  const asked = configurationKeys === null ? settings : settings.filter(({ name }) => configurationKeys.includes(name))
+  const keys = new Set(configurationKeys)
+  const asked = keys.size === 0 ? settings : settings.filter(({ name }) => keys.has(name))
   const { includeSynonyms, includeDocumentation } = request
   return {
     errorCode: ErrorCode.NONE,
