@@ -1,4 +1,9 @@
-import { CoordinationError, type CreateTopicRefusal, type DeleteTopicResult } from '../coordination/index.ts'
+import {
+  CoordinationError,
+  type CreatePartitionsResult,
+  type CreateTopicRefusal,
+  type DeleteTopicResult,
+} from '../coordination/index.ts'
 import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
 import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'
@@ -10,6 +15,7 @@ export type Refusal =
   | ReplicaRefusal
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
+  | ReasonOf<CreatePartitionsResult>
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>

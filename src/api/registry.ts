@@ -1,5 +1,6 @@
 import type { ServedApi } from './api.ts'
 import { apiVersions } from './api-versions.ts'
+import { createPartitions } from './create-partitions.ts'
 import { createTopics } from './create-topics.ts'
 import { deleteTopics } from './delete-topics.ts'
 import { describeCluster } from './describe-cluster.ts'
@@ -36,6 +37,7 @@ export const servedApis: readonly ServedApi[] = [
   listGroups,
   apiVersions(() => servedApis),
   createTopics,
+  createPartitions,
   deleteTopics,
   initProducerId,
   describeConfigs,

@@ -20,6 +20,8 @@ export interface ControllerSettings {
   readonly defaultReplicationFactor: number
   /** `delete.topic.enable`. */
   readonly topicDeletionEnabled: boolean
+  /** Topics that never get further partitions: what lies in which of them is computed from their number. */
+  readonly fixedTopics: ReadonlySet<string>
 }
 
 /** Which configs are valid is known elsewhere: undefined when all of `configs` are, else why the first bad one is not. */

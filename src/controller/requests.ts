@@ -33,6 +33,29 @@ export type CreateTopicResult =
     }
   | { readonly ok: false; readonly name: string; readonly reason: CreateTopicRefusal; readonly message: string }
 
+export interface CreatePartitionsRequest {
+  readonly name: string
+  /** How many partitions the topic has afterwards. */
+  readonly totalCount: number
+  /** Replicas of each new partition, in the order of their indexes; the controller places them when left out. */
+  readonly assignments?: readonly (readonly BrokerId[])[]
+}
+
+export type CreatePartitionsResult =
+  | { readonly ok: true; readonly name: string }
+  | {
+      readonly ok: false
+      readonly name: string
+      readonly reason:
+        | 'unknown-topic'
+        | 'invalid-partitions'
+        | 'invalid-replica-assignment'
+        | 'invalid-replication-factor'
+        | 'invalid-request'
+        | 'policy-violation'
+      readonly message: string
+    }
+
 /** By name or by id. */
 export type DeleteTopicRequest = { readonly name: string } | { readonly topicId: Uuid }
 

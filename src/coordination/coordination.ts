@@ -3,6 +3,8 @@ import type {
   AlterConfigRequest,
   AlterConfigResult,
   BrokerRegistration,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
@@ -59,6 +61,10 @@ export interface CoordinationState {
 export interface Admin {
   createTopics(requests: readonly CreateTopicRequest[], options: AdminOptions): Promise<readonly CreateTopicResult[]>
   deleteTopics(requests: readonly DeleteTopicRequest[], options: AdminOptions): Promise<readonly DeleteTopicResult[]>
+  createPartitions(
+    requests: readonly CreatePartitionsRequest[],
+    options: AdminOptions,
+  ): Promise<readonly CreatePartitionsResult[]>
   /** Sets (value) or removes (null) single keys of resources. */
   alterConfigs(requests: readonly AlterConfigRequest[], options: AdminOptions): Promise<readonly AlterConfigResult[]>
 }

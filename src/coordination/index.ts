@@ -25,6 +25,8 @@ export type {
   AlterConfigRequest,
   AlterConfigResult,
   BrokerRegistration,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRefusal,
   CreateTopicRequest,
   CreateTopicResult,

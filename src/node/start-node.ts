@@ -181,6 +181,7 @@ class Node implements RunningNode {
         defaultPartitionCount: values.numPartitions,
         defaultReplicationFactor: values.defaultReplicationFactor,
         topicDeletionEnabled: values.deleteTopicEnable,
+        fixedTopics: new Set([groupTopic]),
       },
       configRules: {
         topicFault: validateTopicOverrides,

@@ -69,6 +69,7 @@ export {
 } from './message.ts'
 export { ApiVersionsRequest, ApiVersionsResponse } from './messages/api-versions.ts'
 export { ConsumerProtocolAssignment, ConsumerProtocolSubscription } from './messages/consumer-protocol.ts'
+export { CreatePartitionsRequest, CreatePartitionsResponse } from './messages/create-partitions.ts'
 export { CreateTopicsRequest, CreateTopicsResponse } from './messages/create-topics.ts'
 export { DeleteTopicsRequest, DeleteTopicsResponse } from './messages/delete-topics.ts'
 export { DescribeClusterResponse } from './messages/describe-cluster.ts'

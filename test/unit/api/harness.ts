@@ -10,7 +10,10 @@ import type {
 } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import type {
+  AdminOptions,
   Coordination,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
@@ -86,6 +89,11 @@ class FakeCoordination implements Coordination {
   readonly deleted: DeleteTopicRequest[] = []
   /** Answers instead of creating. */
   refuseCreation: ((request: CreateTopicRequest) => CreateTopicResult | undefined) | undefined
+  readonly partitionsAsked: CreatePartitionsRequest[] = []
+  /** Answers instead of adding partitions. */
+  refusePartitions: ((request: CreatePartitionsRequest) => CreatePartitionsResult | undefined) | undefined
+  /** Of the last request for a change that can be tried. */
+  validateOnly: boolean | undefined
   fault: Error | undefined
   state = { mode: 'raft', controllerId: brokerId, controllerEpoch: 1 as ControllerEpoch, appliedIndex: 7 } as const
   #nextProducerId = 1000
@@ -152,6 +160,16 @@ class FakeCoordination implements Coordination {
         this.topics.delete(topic.name)
         return { ok: true, name: topic.name, topicId: topic.topicId }
       })
+    },
+    createPartitions: async (
+      requests: readonly CreatePartitionsRequest[],
+      options: AdminOptions,
+    ): Promise<readonly CreatePartitionsResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      this.validateOnly = options.validateOnly
+      this.partitionsAsked.push(...requests)
+      return requests.map((request) => this.refusePartitions?.(request) ?? { ok: true, name: request.name })
     },
     alterConfigs: () => Promise.reject(new Error('Not asked for')),
   }

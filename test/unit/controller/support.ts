@@ -4,6 +4,7 @@ export const settings: ControllerSettings = {
   defaultPartitionCount: 1,
   defaultReplicationFactor: 1,
   topicDeletionEnabled: true,
+  fixedTopics: new Set(['__consumer_offsets']),
 }
 
 export const anyConfig: ConfigRules = { topicFault: () => undefined, brokerFault: () => undefined }
