@@ -6,13 +6,14 @@ import {
 } from '../coordination/index.ts'
 import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
-import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'
+import type { AppendOutcome, DeleteRecordsOutcome, ReplicaRefusal } from '../replication/index.ts'
 
 type ReasonOf<Outcome> = Outcome extends { readonly ok: false; readonly reason: infer Reason } ? Reason : never
 /** Why a service did not do what was asked. */
 export type Refusal =
   | ReasonOf<AppendOutcome>
   | ReplicaRefusal
+  | ReasonOf<DeleteRecordsOutcome>
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
   | ReasonOf<CreatePartitionsResult>

@@ -2,6 +2,7 @@ import type { ServedApi } from './api.ts'
 import { apiVersions } from './api-versions.ts'
 import { createPartitions } from './create-partitions.ts'
 import { createTopics } from './create-topics.ts'
+import { deleteRecords } from './delete-records.ts'
 import { deleteTopics } from './delete-topics.ts'
 import { describeCluster } from './describe-cluster.ts'
 import { describeConfigs } from './describe-configs.ts'
@@ -39,6 +40,7 @@ export const servedApis: readonly ServedApi[] = [
   createTopics,
   createPartitions,
   deleteTopics,
+  deleteRecords,
   initProducerId,
   describeConfigs,
   describeCluster,

@@ -71,6 +71,7 @@ export { ApiVersionsRequest, ApiVersionsResponse } from './messages/api-versions
 export { ConsumerProtocolAssignment, ConsumerProtocolSubscription } from './messages/consumer-protocol.ts'
 export { CreatePartitionsRequest, CreatePartitionsResponse } from './messages/create-partitions.ts'
 export { CreateTopicsRequest, CreateTopicsResponse } from './messages/create-topics.ts'
+export { DeleteRecordsRequest, DeleteRecordsResponse } from './messages/delete-records.ts'
 export { DeleteTopicsRequest, DeleteTopicsResponse } from './messages/delete-topics.ts'
 export { DescribeClusterResponse } from './messages/describe-cluster.ts'
 export { DescribeConfigsRequest, DescribeConfigsResponse } from './messages/describe-configs.ts'

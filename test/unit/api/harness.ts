@@ -34,6 +34,8 @@ import {
 import type {
   AppendOutcome,
   AppendRequest,
+  DeleteRecordsOutcome,
+  DeleteRecordsRequest,
   FetchAnswer,
   FetchRequest,
   ListOffsetOutcome,
@@ -192,6 +194,8 @@ class FakeReplicas implements ReplicaService {
   readonly appends: AppendRequest[] = []
   readonly fetches: FetchRequest[] = []
   readonly listings: ListOffsetRequest[] = []
+  readonly deletions: DeleteRecordsRequest[] = []
+  deleteOutcome: (request: DeleteRecordsRequest) => DeleteRecordsOutcome = () => ({ ok: true, lowWatermark: 9 })
   released = 0
   appendOutcome: (request: AppendRequest) => AppendOutcome | Promise<AppendOutcome> = () => ({
     ok: true,
@@ -229,6 +233,11 @@ class FakeReplicas implements ReplicaService {
   listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome> {
     this.listings.push(request)
     return Promise.resolve(this.listOutcome(request))
+  }
+
+  deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome> {
+    this.deletions.push(request)
+    return Promise.resolve(this.deleteOutcome(request))
   }
 
   endOffsetForEpoch = () => {
