@@ -1,4 +1,5 @@
 import {
+  type AlterConfigResult,
   CoordinationError,
   type CreatePartitionsResult,
   type CreateTopicRefusal,
@@ -17,6 +18,7 @@ export type Refusal =
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
   | ReasonOf<CreatePartitionsResult>
+  | ReasonOf<AlterConfigResult>
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>

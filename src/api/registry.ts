@@ -1,3 +1,4 @@
+import { alterConfigs } from './alter-configs.ts'
 import type { ServedApi } from './api.ts'
 import { apiVersions } from './api-versions.ts'
 import { createPartitions } from './create-partitions.ts'
@@ -10,6 +11,7 @@ import { describeGroups } from './describe-groups.ts'
 import { fetch } from './fetch.ts'
 import { findCoordinator } from './find-coordinator.ts'
 import { heartbeat } from './heartbeat.ts'
+import { incrementalAlterConfigs } from './incremental-alter-configs.ts'
 import { initProducerId } from './init-producer-id.ts'
 import { joinGroup } from './join-group.ts'
 import { leaveGroup } from './leave-group.ts'
@@ -43,5 +45,7 @@ export const servedApis: readonly ServedApi[] = [
   deleteRecords,
   initProducerId,
   describeConfigs,
+  alterConfigs,
+  incrementalAlterConfigs,
   describeCluster,
 ].sort((left, right) => left.api.key - right.api.key)

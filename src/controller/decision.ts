@@ -28,6 +28,8 @@ export interface ControllerSettings {
 export interface ConfigRules {
   /** A topic's own configs, whole. Null values are not valid. */
   topicFault(configs: ReadonlyMap<string, string | null>): { readonly message: string } | undefined
-  /** Dynamic configs of one broker, or of all when `isClusterDefault`, whole. */
-  brokerFault(configs: ReadonlyMap<string, string>, isClusterDefault: boolean): { readonly message: string } | undefined
+  /** Dynamic configs of one broker, or of all, whole. */
+  brokerFault(configs: ReadonlyMap<string, string>): { readonly message: string } | undefined
+  /** The elements of a LIST where it isn't set; undefined for a key that is no list. */
+  listDefault(resourceType: 'topic' | 'broker', key: string): readonly string[] | undefined
 }

@@ -44,6 +44,7 @@ export type {
   BrokerHeartbeatResult,
   BrokerRegistration,
   BrokerRun,
+  ConfigChange,
   CreatePartitionsRequest,
   CreatePartitionsResult,
   CreateTopicRefusal,

@@ -70,15 +70,20 @@ export type DeleteTopicResult =
 export interface AlterConfigRequest {
   readonly resourceType: 'topic' | 'broker'
   readonly resourceName: string
-  /** Sets a key, or removes it with null. */
-  readonly changes: ReadonlyMap<string, string | null>
+  /** By key. */
+  readonly changes: ReadonlyMap<string, ConfigChange>
+  /** True: keys that are set and not among the changes are removed. */
+  readonly replaces?: boolean
 }
+
+/** Sets a key, removes it (null), or adds elements to a LIST or takes some out: texts with commas between the elements. */
+export type ConfigChange = string | null | { readonly append: string } | { readonly subtract: string }
 
 export type AlterConfigResult =
   | { readonly ok: true }
   | {
       readonly ok: false
-      readonly reason: 'unknown-topic' | 'invalid-config' | 'invalid-request'
+      readonly reason: 'unknown-topic' | 'invalid-topic' | 'invalid-config' | 'invalid-request'
       readonly message: string
     }
 

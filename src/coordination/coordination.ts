@@ -65,7 +65,7 @@ export interface Admin {
     requests: readonly CreatePartitionsRequest[],
     options: AdminOptions,
   ): Promise<readonly CreatePartitionsResult[]>
-  /** Sets (value) or removes (null) single keys of resources. */
+  /** Changes keys of topics and brokers: single ones, or all of a resource. */
   alterConfigs(requests: readonly AlterConfigRequest[], options: AdminOptions): Promise<readonly AlterConfigResult[]>
 }
 

@@ -25,6 +25,7 @@ export type {
   AlterConfigRequest,
   AlterConfigResult,
   BrokerRegistration,
+  ConfigChange,
   CreatePartitionsRequest,
   CreatePartitionsResult,
   CreateTopicRefusal,

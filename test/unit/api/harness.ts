@@ -8,9 +8,11 @@ import type {
   ProducerId,
   Uuid,
 } from '../../../src/base/index.ts'
-import { parseConfig } from '../../../src/config/index.ts'
+import { DynamicConfig, parseConfig } from '../../../src/config/index.ts'
 import type {
   AdminOptions,
+  AlterConfigRequest,
+  AlterConfigResult,
   Coordination,
   CreatePartitionsRequest,
   CreatePartitionsResult,
@@ -84,6 +86,8 @@ class FakeCoordination implements Coordination {
   readonly brokers: BrokerImage[] = [brokerImage(1)]
   readonly topics = new Map<string, TopicImage>()
   readonly topicConfigs = new Map<string, Map<string, string>>()
+  /** By broker id, and '' for all. */
+  readonly brokerConfigs = new Map<string, Map<string, string>>()
   readonly features = new Map<string, number>()
   readonly created: CreateTopicRequest[] = []
   /** Requests to create topics. */
@@ -94,6 +98,9 @@ class FakeCoordination implements Coordination {
   readonly partitionsAsked: CreatePartitionsRequest[] = []
   /** Answers instead of adding partitions. */
   refusePartitions: ((request: CreatePartitionsRequest) => CreatePartitionsResult | undefined) | undefined
+  readonly alterations: AlterConfigRequest[] = []
+  /** Answers instead of altering. */
+  refuseAlteration: ((request: AlterConfigRequest) => AlterConfigResult | undefined) | undefined
   /** Of the last request for a change that can be tried. */
   validateOnly: boolean | undefined
   fault: Error | undefined
@@ -107,7 +114,7 @@ class FakeCoordination implements Coordination {
   }
 
   get image(): MetadataImage {
-    const { brokers, topics, topicConfigs, features } = this
+    const { brokers, topics, topicConfigs, brokerConfigs, features } = this
     return {
       index: 7,
       term: 1,
@@ -126,7 +133,7 @@ class FakeCoordination implements Coordination {
         ledBy: () => [],
         collidingWith: () => undefined,
       },
-      configs: { of: (type, name) => (type === 'topic' ? topicConfigs.get(name) : undefined) ?? new Map() },
+      configs: { of: (type, name) => (type === 'topic' ? topicConfigs : brokerConfigs).get(name) ?? new Map() },
       features,
       nextProducerId: this.#nextProducerId as ProducerId,
     }
@@ -173,7 +180,16 @@ class FakeCoordination implements Coordination {
       this.partitionsAsked.push(...requests)
       return requests.map((request) => this.refusePartitions?.(request) ?? { ok: true, name: request.name })
     },
-    alterConfigs: () => Promise.reject(new Error('Not asked for')),
+    alterConfigs: async (
+      requests: readonly AlterConfigRequest[],
+      options: AdminOptions,
+    ): Promise<readonly AlterConfigResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      this.validateOnly = options.validateOnly
+      this.alterations.push(...requests)
+      return requests.map((request) => this.refuseAlteration?.(request) ?? { ok: true })
+    },
   }
 
   allocateProducerIds(): Promise<{ firstProducerId: ProducerId; count: number }> {
@@ -311,6 +327,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     brokerId,
     clusterId: 'CLUSTERCLUSTERCLUSTERC',
     config,
+    dynamicConfig: new DynamicConfig(config),
     replicas,
     coordination,
     groups,

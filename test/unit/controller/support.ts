@@ -7,4 +7,8 @@ export const settings: ControllerSettings = {
   fixedTopics: new Set(['__consumer_offsets']),
 }
 
-export const anyConfig: ConfigRules = { topicFault: () => undefined, brokerFault: () => undefined }
+export const anyConfig: ConfigRules = {
+  topicFault: () => undefined,
+  brokerFault: () => undefined,
+  listDefault: (_resourceType, key) => (key === 'cleanup.policy' ? ['delete'] : undefined),
+}
