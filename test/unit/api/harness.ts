@@ -285,12 +285,13 @@ class FakeGroups implements GroupService {
       requests,
       requests.map(({ groupId }) => ({ ok: false, reason: 'not-coordinator', groupId })),
     )
-  describeGroups: GroupService['describeGroups'] = (groupIds) =>
-    this.#answer(
-      'describeGroups',
-      groupIds,
-      groupIds.map((groupId) => ({ ok: false, reason: 'group-id-not-found', groupId })),
+  describeGroups: GroupService['describeGroups'] = async (groupIds) => {
+    const described = await this.#answer('describeGroups', groupIds, [])
+    return groupIds.map(
+      (groupId) =>
+        described.find((each) => each.groupId === groupId) ?? { ok: false, reason: 'group-id-not-found', groupId },
     )
+  }
   listGroups: GroupService['listGroups'] = (request) => this.#answer('listGroups', request, { ok: true, groups: [] })
 
   #answer<Method extends GroupMethod>(
@@ -346,7 +347,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
       localPort: 9092,
       listenerName: 'PLAINTEXT',
       signal: new AbortController().signal,
-      responseBytesLeft: 100_000_000,
+      lendResponseBytes: (maxBytes) => ({ bytes: maxBytes, giveBack: () => undefined }),
       ...connection,
     })
 
