@@ -115,7 +115,8 @@ function topicAnswer(result: CreateTopicResult, asked: CreateTopicRequest, conte
 
 function settingsOf({ configs }: CreateTopicRequest, context: RequestContext) {
   const overrides = new Map([...configs].filter((entry): entry is [string, string] => entry[1] !== null))
-  return describeTopicConfig(overrides, context.services.config).map((setting) => ({
+  const { dynamicConfig, coordination } = context.services
+  return describeTopicConfig(overrides, dynamicConfig.at(coordination.image.configs)).map((setting) => ({
     name: setting.name,
     value: setting.value,
     readOnly: setting.readOnly,
