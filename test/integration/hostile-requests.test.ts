@@ -221,10 +221,10 @@ class Victim {
     return Buffer.concat(this.#chunks)
   }
 
-  /** Until the other side closes or says nothing for a while. */
+  /** Until the other side closes or says nothing for a while, and for longer when it has said nothing yet. */
   async quiet(ms: number): Promise<void> {
     this.#lastMs = performance.now()
-    while (!this.wasClosed && performance.now() - this.#lastMs < ms) {
+    while (!this.wasClosed && performance.now() - this.#lastMs < (this.#chunks.length > 0 ? ms : 10 * ms)) {
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
   }
