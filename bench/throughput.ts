@@ -84,6 +84,13 @@ const rows: readonly Row[] = [
     produce: { recordBytes: 100, batchBytes: 1200, acks: 1, connections: 1, inFlight: 20 },
   },
   {
+    name: '1,000 partitions, no sync',
+    fullOnly: true,
+    partitions: 1000,
+    flush: 'never',
+    produce: { ...wide, recordBytes: 100, batchBytes: 16 * kibibyte, acks: 1 },
+  },
+  {
     name: 'fetch from memory',
     partitions: 8,
     flush: 'never',
