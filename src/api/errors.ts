@@ -1,15 +1,24 @@
-import { CoordinationError, type CreateTopicRefusal, type DeleteTopicResult } from '../coordination/index.ts'
+import {
+  type AlterConfigResult,
+  CoordinationError,
+  type CreatePartitionsResult,
+  type CreateTopicRefusal,
+  type DeleteTopicResult,
+} from '../coordination/index.ts'
 import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
-import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'
+import type { AppendOutcome, DeleteRecordsOutcome, ReplicaRefusal } from '../replication/index.ts'
 
 type ReasonOf<Outcome> = Outcome extends { readonly ok: false; readonly reason: infer Reason } ? Reason : never
 /** Why a service did not do what was asked. */
 export type Refusal =
   | ReasonOf<AppendOutcome>
   | ReplicaRefusal
+  | ReasonOf<DeleteRecordsOutcome>
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
+  | ReasonOf<CreatePartitionsResult>
+  | ReasonOf<AlterConfigResult>
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>

@@ -48,17 +48,12 @@ async function answer(request: FetchRequest, context: RequestContext): Promise<R
     else for (const partition of topic.partitions) asked.push(fetchPartition(name, topic.topicId, partition))
     return name
   })
-  const maxBytes = Math.min(
-    request.maxBytes,
-    services.config.values.fetchMaxBytes,
-    // Only a part of what is left: so a few clients that read slowly don't take it all from the others.
-    Math.max(1, Math.floor(connection.responseBytesLeft / 4)),
-  )
   const isReadCommitted = request.isolationLevel === 1
   const answered = await services.replicas.fetch({
     maxWaitMs: hasUnknown ? 0 : Math.max(0, request.maxWaitMs),
-    minBytes: Math.min(request.minBytes, maxBytes),
-    maxBytes,
+    minBytes: request.minBytes,
+    maxBytes: Math.min(request.maxBytes, services.config.values.fetchMaxBytes),
+    lend: (maxBytes) => connection.lendResponseBytes(maxBytes),
     isolation: isReadCommitted ? 'read-committed' : 'read-uncommitted',
     partitions: asked,
     signal: connection.signal,

@@ -1,6 +1,9 @@
+import { alterConfigs } from './alter-configs.ts'
 import type { ServedApi } from './api.ts'
 import { apiVersions } from './api-versions.ts'
+import { createPartitions } from './create-partitions.ts'
 import { createTopics } from './create-topics.ts'
+import { deleteRecords } from './delete-records.ts'
 import { deleteTopics } from './delete-topics.ts'
 import { describeCluster } from './describe-cluster.ts'
 import { describeConfigs } from './describe-configs.ts'
@@ -8,6 +11,7 @@ import { describeGroups } from './describe-groups.ts'
 import { fetch } from './fetch.ts'
 import { findCoordinator } from './find-coordinator.ts'
 import { heartbeat } from './heartbeat.ts'
+import { incrementalAlterConfigs } from './incremental-alter-configs.ts'
 import { initProducerId } from './init-producer-id.ts'
 import { joinGroup } from './join-group.ts'
 import { leaveGroup } from './leave-group.ts'
@@ -36,8 +40,12 @@ export const servedApis: readonly ServedApi[] = [
   listGroups,
   apiVersions(() => servedApis),
   createTopics,
+  createPartitions,
   deleteTopics,
+  deleteRecords,
   initProducerId,
   describeConfigs,
+  alterConfigs,
+  incrementalAlterConfigs,
   describeCluster,
 ].sort((left, right) => left.api.key - right.api.key)

@@ -1,5 +1,5 @@
 import type { BrokerId } from '../base/index.ts'
-import type { ParsedConfig } from '../config/index.ts'
+import type { DynamicConfig, ParsedConfig } from '../config/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
 import type { Platform } from '../platform/index.ts'
@@ -25,7 +25,10 @@ export type GroupService = Pick<
 export interface ApiServicesOptions {
   readonly brokerId: BrokerId
   readonly clusterId: string
+  /** As it was at the start. */
   readonly config: ParsedConfig
+  /** The same under what was set since. */
+  readonly dynamicConfig: DynamicConfig
   readonly replicas: ReplicaService
   readonly coordination: Coordination
   readonly groups: GroupService

@@ -1,6 +1,6 @@
 import { assert, type LeaderEpoch, messageOf, unreachable } from '../base/index.ts'
 import type { Clock, Offload, Timer, Timers } from '../platform/index.ts'
-import { buildBatch } from '../protocol/index.ts'
+import { buildBatch, type RecordInput } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { loadShard } from './load.ts'
 import { Pacer } from './pacer.ts'
@@ -34,7 +34,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   readonly #options: CoordinatorRuntimeOptions<M, R, E>
   readonly #pacer: Pacer
   readonly #shards = new Map<number, Shard<M, R, E>>()
-  /** Highest leader epoch heard of, by partition; news of it or of an older one is late. */
+  /** Highest leader epoch whose news was acted upon, by partition; news of it or of an older one is late. */
   readonly #epochs = new Map<number, LeaderEpoch>()
   readonly #reloads = new Map<number, Timer>()
   #lastTicket = 0
@@ -46,7 +46,8 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
 
   /**
    * This broker leads `partition` from `leaderEpoch` on: its state is loaded, and until then requests are answered
-   * 'coordinator-load-in-progress'. Without effect when the partition was in this epoch, or in a later one, already.
+   * 'coordinator-load-in-progress'. Without effect when the partition was in this epoch, or in a later one, already; but
+   * where the log had been offline, it begins anew in the same epoch.
    */
   becomeLeader(partition: number, leaderEpoch: LeaderEpoch): void {
     if (leaderEpoch <= (this.#epochs.get(partition) ?? -1)) return
@@ -117,10 +118,11 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   }
 
   #write(shard: Shard<M, R, E>, key: string | null, records: readonly R[], outcome: Outcome<R, E>): void {
-    const { store, codec, clock } = this.#options
-    const timestamp = clock.now()
-    const batch = buildBatch({ records: records.map((record) => ({ timestamp, ...codec.encode(record) })) })
-    if (batch.length > store.maxBatchBytes(shard.partition)) {
+    const { store } = this.#options
+    const maxBytes = store.maxBatchBytes(shard.partition)
+    const encoded = this.#encode(records, maxBytes)
+    const batch = encoded === undefined ? undefined : buildBatch({ records: encoded })
+    if (batch === undefined || batch.length > maxBytes) {
       this.#refuse(shard, key, outcome, 'record-too-large')
       return
     }
@@ -136,6 +138,21 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     write.deadline = this.#writeDeadline(shard, write)
     shard.addPending(write)
     void appended.committed.then((end) => this.#onWriteEnd(shard, write, end))
+  }
+
+  /** Undefined as soon as they are known not to fit into a batch: a client may have asked for a hundred thousand. */
+  #encode(records: readonly R[], maxBytes: number): RecordInput[] | undefined {
+    const { codec, clock } = this.#options
+    const timestamp = clock.now()
+    const encoded: RecordInput[] = []
+    let sizeBytes = 0
+    for (const record of records) {
+      const { key, value } = codec.encode(record)
+      sizeBytes += key.length + (value?.length ?? 0)
+      if (sizeBytes > maxBytes) return undefined
+      encoded.push({ timestamp, key, value })
+    }
+    return encoded
   }
 
   #onWriteEnd(shard: Shard<M, R, E>, write: PendingWrite, end: 'committed' | StoreFailure): void {
@@ -160,7 +177,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const { ticket } of outcome.answers ?? []) shard.settle(ticket, failed)
     this.#changeTimers(shard, outcome.timers)
     if (reason === 'not-leader') {
-      this.#close(shard.partition.partition)
+      this.#giveUp(shard)
       return
     }
     const undone = outcome.onRefused?.(reason, this.#now())
@@ -207,7 +224,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
       (loaded) => {
         if (shard.phase === 'closed') return
         if (loaded === 'not-leader') {
-          this.#close(partition)
+          this.#giveUp(shard)
           return
         }
         shard.phase = 'active'
@@ -228,6 +245,15 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
         this.#reloads.set(partition, retry)
       },
     )
+  }
+
+  /**
+   * The store says that this broker doesn't lead, and nobody has told so: that news is under way, or the partition's log is
+   * offline. A log that comes back is led in the same epoch, so that must count as news.
+   */
+  #giveUp({ partition: { partition }, leaderEpoch }: Shard<M, R, E>): void {
+    this.#close(partition)
+    this.#epochs.set(partition, (leaderEpoch - 1) as LeaderEpoch)
   }
 
   #close(partition: number): void {

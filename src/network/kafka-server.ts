@@ -9,6 +9,11 @@ import type { CloseAnswer, RequestHandler } from './request-handler.ts'
 
 /** Requests of one connection that may be under way at a time; further ones wait, and with them the reading. */
 const maxInFlight = 128
+/**
+ * While the request budget is used up, this part of it on top is shared equally by all connections: who keeps within the own
+ * part is read on, so that a few peers with large requests, or half ones, do not silence everyone else.
+ */
+const reservePart = 0.25
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
@@ -40,17 +45,23 @@ export interface ServerStatistics {
  * Accepts Kafka connections on any number of listeners and has their requests answered.
  *
  * Memory: two budgets for the whole broker, request bytes (whatever arrived and was not answered) and response bytes
- * (answers not yet written). Above the first nothing is read, above the second no request begins but those whose answers are
- * small. What has begun always finishes, so both come down by themselves, but for two cases. Unfinished frames can use up the first budget among them:
- * then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
+ * (answers not yet written). Above the first a connection is read only while it keeps within its equal part of a reserve, above
+ * the second no request begins but those whose answers are small. What has begun always finishes, so both come down by
+ * themselves, but for two cases. Unfinished frames can use up the first budget among them: then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
  * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
  */
 export class KafkaServer {
+  /** Of the options at first; may be changed, and connections that are above a lower limit then stay. */
+  maxConnections: number
   readonly #options: KafkaServerOptions
   readonly #connections = new Set<Connection>()
   readonly #listeners: Listener[] = []
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
+  /** Above the limit of the request budget: shared by all connections. */
+  readonly #reserveBytes: number
+  /** Above the limit lie the reserve and what one connection may borrow, at most one largest request. */
+  readonly #maxRequestBytesHeld: number
   readonly #host: ConnectionHost
   readonly #probe: NetworkProbe
   /** May read although the request budget is used up, since `#borrowedAtMs`. */
@@ -64,9 +75,12 @@ export class KafkaServer {
 
   constructor(options: KafkaServerOptions) {
     this.#options = options
+    this.maxConnections = options.maxConnections
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
     this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
+    this.#reserveBytes = limitBytes * reservePart
+    this.#maxRequestBytesHeld = limitBytes + this.#reserveBytes + options.maxRequestBytes
     this.#probe = new NetworkProbe(options.metrics, {
       connections: () => this.#connections.size,
       requestBudget: this.#requestBudget,
@@ -80,7 +94,8 @@ export class KafkaServer {
       requestBudget: this.#requestBudget,
       responseBudget: this.#responseBudget,
       probe: this.#probe,
-      mayRead: (connection) => !this.#requestBudget.isAbove || connection === this.#borrower,
+      mayRead: (connection) =>
+        !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
       onFrameWhole: (connection) => {
         if (connection === this.#borrower) this.#lendTo(undefined)
       },
@@ -127,9 +142,9 @@ export class KafkaServer {
   }
 
   #accept(socket: Socket, listenerName: string): void {
-    if (this.#isClosing || this.#connections.size >= this.#options.maxConnections) {
+    if (this.#isClosing || this.#connections.size >= this.maxConnections) {
       if (!this.#isClosing) {
-        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.#options.maxConnections }
+        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.maxConnections }
         this.#options.log.warn(fields, 'connection refused: max.connections reached')
       }
       socket.destroy()
@@ -180,7 +195,14 @@ export class KafkaServer {
     for (const connection of this.#connections) connection.advance()
   }
 
-  /** The one that lacks least, if with its frame whole the budget is exceeded by no more than one largest request. */
+  #isWithinReserve(connection: Connection): boolean {
+    return (
+      this.#requestBudget.usedBytes < this.#maxRequestBytesHeld &&
+      connection.requestBytes * this.#connections.size < this.#reserveBytes
+    )
+  }
+
+  /** The one that lacks least, if with its frame whole no more is used than the limit, one largest request and the reserve. */
   #chooseBorrower(): void {
     let chosen: Connection | undefined
     for (const connection of this.#connections) {
@@ -188,8 +210,7 @@ export class KafkaServer {
       if (chosen === undefined || connection.missingBytes < chosen.missingBytes) chosen = connection
     }
     if (chosen === undefined) return
-    const { usedBytes, limitBytes } = this.#requestBudget
-    if (usedBytes + chosen.missingBytes <= limitBytes + this.#options.maxRequestBytes) this.#lendTo(chosen)
+    if (this.#requestBudget.usedBytes + chosen.missingBytes <= this.#maxRequestBytesHeld) this.#lendTo(chosen)
   }
 
   #lendTo(connection: Connection | undefined): void {

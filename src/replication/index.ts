@@ -27,6 +27,8 @@ export {
 export type {
   AppendOutcome,
   AppendRequest,
+  DeleteRecordsOutcome,
+  DeleteRecordsRequest,
   FetchAnswer,
   FetchedPartition,
   FetchPartition,

@@ -13,6 +13,8 @@ export interface ReplicaService {
   /** Long poll over many partitions. Never rejects. Call `release` on the answer once its chunks are written. */
   fetch(request: FetchRequest): Promise<FetchAnswer>
   listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome>
+  /** Removes the records at the start of a partition that this broker leads; durable when it resolves. Never rejects. */
+  deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome>
   endOffsetForEpoch(
     partition: PartitionRef,
     currentLeaderEpoch: LeaderEpoch | -1,
@@ -82,6 +84,8 @@ export interface FetchRequest {
   readonly minBytes: number
   /** For the whole answer; the first non-empty partition gives its first batch even above it. */
   readonly maxBytes: number
+  /** Asked before each read for memory for at most that many bytes; less may be lent. Given back when the read is over. */
+  readonly lend?: (maxBytes: number) => { readonly bytes: number; giveBack(): void }
   readonly isolation: 'read-uncommitted' | 'read-committed'
   readonly partitions: readonly FetchPartition[]
   /** Aborted when the client's connection closes: the wait ends at once. */
@@ -122,6 +126,22 @@ export interface ListOffsetRequest extends PartitionRef {
 export type ListOffsetOutcome =
   | { readonly ok: true; readonly offset: Offset; readonly timestampMs: number; readonly leaderEpoch: LeaderEpoch }
   | ReplicaRefused
+
+export interface DeleteRecordsRequest extends PartitionRef {
+  /** Every record below it goes: 0 or more, or -1 for the high watermark. */
+  readonly beforeOffset: Offset | -1
+  readonly timeoutMs: number
+}
+
+export type DeleteRecordsOutcome =
+  /** `lowWatermark`: the first offset that is left on every replica; may be above what was asked for. */
+  | { readonly ok: true; readonly lowWatermark: Offset }
+  | {
+      readonly ok: false
+      /** 'policy-violation': the topic is compacted only. 'request-timed-out': it may still be done. */
+      readonly reason: ReplicaRefusal | 'policy-violation' | 'request-timed-out'
+      readonly message?: string
+    }
 
 /** A partition that this broker leads, for the coordinators: its log up to the high watermark, and news of both. */
 export interface LedPartition {

@@ -81,10 +81,14 @@ describe('@platformatic/kafka', () => {
     expect(made?.configuration['retention.ms']).toBe('1000000')
     await expect(admin.createTopics({ topics: ['made'] })).rejects.toThrow()
     await send([1n, 2n].map((timestamp) => ({ topic: 'made', value: 'v', partition: 1, timestamp })))
-    const listed = await admin.listOffsets({
-      topics: [{ name: 'made', partitions: [-2n, -1n].map((timestamp) => ({ partitionIndex: 1, timestamp })) }],
-    })
-    expect(listed[0]?.partitions.map(({ offset }) => offset)).toEqual([0n, 2n])
+    for (const [timestamp, offset] of [
+      [-2n, 0n],
+      [-1n, 2n],
+    ] as const) {
+      const partitions = [{ partitionIndex: 1, timestamp }] // a partition that is named twice is refused, as in Kafka
+      const listed = await admin.listOffsets({ topics: [{ name: 'made', partitions }] })
+      expect(listed[0]?.partitions.map((found) => found.offset)).toEqual([offset])
+    }
     const [described] = await admin.describeConfigs({
       resources: [
         { resourceType: ConfigResourceTypes.TOPIC, resourceName: 'made', configurationKeys: ['retention.ms'] },

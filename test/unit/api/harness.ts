@@ -8,9 +8,14 @@ import type {
   ProducerId,
   Uuid,
 } from '../../../src/base/index.ts'
-import { parseConfig } from '../../../src/config/index.ts'
+import { DynamicConfig, parseConfig } from '../../../src/config/index.ts'
 import type {
+  AdminOptions,
+  AlterConfigRequest,
+  AlterConfigResult,
   Coordination,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
@@ -31,6 +36,8 @@ import {
 import type {
   AppendOutcome,
   AppendRequest,
+  DeleteRecordsOutcome,
+  DeleteRecordsRequest,
   FetchAnswer,
   FetchRequest,
   ListOffsetOutcome,
@@ -79,6 +86,8 @@ class FakeCoordination implements Coordination {
   readonly brokers: BrokerImage[] = [brokerImage(1)]
   readonly topics = new Map<string, TopicImage>()
   readonly topicConfigs = new Map<string, Map<string, string>>()
+  /** By broker id, and '' for all. */
+  readonly brokerConfigs = new Map<string, Map<string, string>>()
   readonly features = new Map<string, number>()
   readonly created: CreateTopicRequest[] = []
   /** Requests to create topics. */
@@ -86,6 +95,14 @@ class FakeCoordination implements Coordination {
   readonly deleted: DeleteTopicRequest[] = []
   /** Answers instead of creating. */
   refuseCreation: ((request: CreateTopicRequest) => CreateTopicResult | undefined) | undefined
+  readonly partitionsAsked: CreatePartitionsRequest[] = []
+  /** Answers instead of adding partitions. */
+  refusePartitions: ((request: CreatePartitionsRequest) => CreatePartitionsResult | undefined) | undefined
+  readonly alterations: AlterConfigRequest[] = []
+  /** Answers instead of altering. */
+  refuseAlteration: ((request: AlterConfigRequest) => AlterConfigResult | undefined) | undefined
+  /** Of the last request for a change that can be tried. */
+  validateOnly: boolean | undefined
   fault: Error | undefined
   state = { mode: 'raft', controllerId: brokerId, controllerEpoch: 1 as ControllerEpoch, appliedIndex: 7 } as const
   #nextProducerId = 1000
@@ -97,7 +114,7 @@ class FakeCoordination implements Coordination {
   }
 
   get image(): MetadataImage {
-    const { brokers, topics, topicConfigs, features } = this
+    const { brokers, topics, topicConfigs, brokerConfigs, features } = this
     return {
       index: 7,
       term: 1,
@@ -116,7 +133,7 @@ class FakeCoordination implements Coordination {
         ledBy: () => [],
         collidingWith: () => undefined,
       },
-      configs: { of: (type, name) => (type === 'topic' ? topicConfigs.get(name) : undefined) ?? new Map() },
+      configs: { of: (type, name) => (type === 'topic' ? topicConfigs : brokerConfigs).get(name) ?? new Map() },
       features,
       nextProducerId: this.#nextProducerId as ProducerId,
     }
@@ -153,7 +170,26 @@ class FakeCoordination implements Coordination {
         return { ok: true, name: topic.name, topicId: topic.topicId }
       })
     },
-    alterConfigs: () => Promise.reject(new Error('Not asked for')),
+    createPartitions: async (
+      requests: readonly CreatePartitionsRequest[],
+      options: AdminOptions,
+    ): Promise<readonly CreatePartitionsResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      this.validateOnly = options.validateOnly
+      this.partitionsAsked.push(...requests)
+      return requests.map((request) => this.refusePartitions?.(request) ?? { ok: true, name: request.name })
+    },
+    alterConfigs: async (
+      requests: readonly AlterConfigRequest[],
+      options: AdminOptions,
+    ): Promise<readonly AlterConfigResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      this.validateOnly = options.validateOnly
+      this.alterations.push(...requests)
+      return requests.map((request) => this.refuseAlteration?.(request) ?? { ok: true })
+    },
   }
 
   allocateProducerIds(): Promise<{ firstProducerId: ProducerId; count: number }> {
@@ -174,6 +210,8 @@ class FakeReplicas implements ReplicaService {
   readonly appends: AppendRequest[] = []
   readonly fetches: FetchRequest[] = []
   readonly listings: ListOffsetRequest[] = []
+  readonly deletions: DeleteRecordsRequest[] = []
+  deleteOutcome: (request: DeleteRecordsRequest) => DeleteRecordsOutcome = () => ({ ok: true, lowWatermark: 9 })
   released = 0
   appendOutcome: (request: AppendRequest) => AppendOutcome | Promise<AppendOutcome> = () => ({
     ok: true,
@@ -213,6 +251,11 @@ class FakeReplicas implements ReplicaService {
     return Promise.resolve(this.listOutcome(request))
   }
 
+  deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome> {
+    this.deletions.push(request)
+    return Promise.resolve(this.deleteOutcome(request))
+  }
+
   endOffsetForEpoch = () => {
     throw new Error('Not asked for')
   }
@@ -242,12 +285,13 @@ class FakeGroups implements GroupService {
       requests,
       requests.map(({ groupId }) => ({ ok: false, reason: 'not-coordinator', groupId })),
     )
-  describeGroups: GroupService['describeGroups'] = (groupIds) =>
-    this.#answer(
-      'describeGroups',
-      groupIds,
-      groupIds.map((groupId) => ({ ok: false, reason: 'group-id-not-found', groupId })),
+  describeGroups: GroupService['describeGroups'] = async (groupIds) => {
+    const described = await this.#answer('describeGroups', groupIds, [])
+    return groupIds.map(
+      (groupId) =>
+        described.find((each) => each.groupId === groupId) ?? { ok: false, reason: 'group-id-not-found', groupId },
     )
+  }
   listGroups: GroupService['listGroups'] = (request) => this.#answer('listGroups', request, { ok: true, groups: [] })
 
   #answer<Method extends GroupMethod>(
@@ -284,6 +328,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     brokerId,
     clusterId: 'CLUSTERCLUSTERCLUSTERC',
     config,
+    dynamicConfig: new DynamicConfig(config),
     replicas,
     coordination,
     groups,
@@ -302,7 +347,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
       localPort: 9092,
       listenerName: 'PLAINTEXT',
       signal: new AbortController().signal,
-      responseBytesLeft: 100_000_000,
+      lendResponseBytes: (maxBytes) => ({ bytes: maxBytes, giveBack: () => undefined }),
       ...connection,
     })
 
