@@ -34,6 +34,10 @@ export const createTopics = defineApi({
         })
       }
       seen.add(topic.name)
+      if (isAssignedTwice(topic)) {
+        const message = 'A partition stands twice in the assignment'
+        refused.set(topic.name, { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, message })
+      }
       const message = faultOf(topic)
       if (message !== undefined) refused.set(topic.name, { errorCode: ErrorCode.INVALID_REQUEST, message })
     }
@@ -67,6 +71,10 @@ function faultOf({ name, assignments, numPartitions, replicationFactor }: AskedT
     return 'Partitions and replication factor must be -1 where replicas are assigned'
   }
   return undefined
+}
+
+function isAssignedTwice({ assignments }: AskedTopic): boolean {
+  return new Set(assignments.map(({ partitionIndex }) => partitionIndex)).size < assignments.length
 }
 
 function createRequest({

@@ -18,6 +18,14 @@ describe('InitProducerId', () => {
     expect(response).toMatchObject({ errorCode: 0, producerId: 1000, producerEpoch: 0 })
   })
 
+  test('a current id without its epoch, or the reverse, is refused', async () => {
+    const { ask } = harness()
+    for (const half of [{ producerId: 5 }, { producerEpoch: 7 }]) {
+      const response = await ask(apis.InitProducerId, 3, { ...body, ...half })
+      expect(response).toMatchObject({ errorCode: 42, producerId: -1, producerEpoch: -1 })
+    }
+  })
+
   test('a transactional id is refused for good', async () => {
     const { ask } = harness()
     const code = async (transactionalId: string) =>
@@ -67,6 +75,14 @@ describe('DescribeConfigs', () => {
     expect(all.results[0]!.configs[0]!.synonyms).not.toEqual([])
     const bare = await ask(apis.DescribeConfigs, 3, { ...asked, includeSynonyms: false })
     expect(bare.results[0]!.configs[0]).toMatchObject({ documentation: null, synonyms: [] })
+  })
+
+  test('an empty list of keys is all keys', async () => {
+    const { ask, coordination } = harness()
+    coordination.addTopic('orders')
+    const count = async (keys: string[] | null) =>
+      (await ask(apis.DescribeConfigs, 4, resource(2, 'orders', keys))).results[0]!.configs.length
+    expect(await count([])).toBe(await count(null))
   })
 
   test('it tells this broker’s settings', async () => {
