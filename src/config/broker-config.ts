@@ -43,7 +43,7 @@ export interface ConfigEntry {
   /** What the cluster's metadata says for this broker, and for every broker; null when it says nothing. */
   readonly dynamicText: string | null
   readonly clusterDefaultText: string | null
-  /** What file, environment and overrides say; null when they say nothing. */
+  /** What the caller's `defaults`, file, environment and overrides say; null when they say nothing. */
   readonly staticText: string | null
   /** What it would be if nothing had been set. */
   readonly defaultText: string | null
@@ -129,7 +129,7 @@ function readValues(
     values[property] = parsed?.value ?? null
     const source = setting?.source ?? 'default'
     const parsedText = parsed?.text ?? null
-    const staticText = source === 'default' ? null : parsedText
+    const staticText = setting === undefined ? null : parsedText
     const dynamic = { dynamicText: null, clusterDefaultText: null }
     entries.set(key.name, { key, text: parsedText, ...dynamic, staticText, defaultText, source })
   }
