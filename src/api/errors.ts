@@ -1,13 +1,14 @@
 import { CoordinationError, type CreateTopicRefusal, type DeleteTopicResult } from '../coordination/index.ts'
 import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
-import type { AppendOutcome, ReplicaRefusal } from '../replication/index.ts'
+import type { AppendOutcome, FetchSessionRefusal, ReplicaRefusal } from '../replication/index.ts'
 
 type ReasonOf<Outcome> = Outcome extends { readonly ok: false; readonly reason: infer Reason } ? Reason : never
 /** Why a service did not do what was asked. */
 export type Refusal =
   | ReasonOf<AppendOutcome>
   | ReplicaRefusal
+  | FetchSessionRefusal
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
   | CoordinatorRefusal
@@ -35,6 +36,9 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'offset-out-of-range': ErrorCode.OFFSET_OUT_OF_RANGE,
   'offset-not-available': ErrorCode.OFFSET_NOT_AVAILABLE,
   'unsupported-version': ErrorCode.UNSUPPORTED_VERSION,
+  'fetch-session-id-not-found': ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+  'invalid-fetch-session-epoch': ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+  'fetch-session-topic-id-error': ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
   'not-enough-replicas': ErrorCode.NOT_ENOUGH_REPLICAS,
   'not-enough-replicas-after-append': ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
   'request-timed-out': ErrorCode.REQUEST_TIMED_OUT,

@@ -3,7 +3,7 @@ import type { ParsedConfig } from '../config/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
 import type { Platform } from '../platform/index.ts'
-import type { ReplicaService } from '../replication/index.ts'
+import { FetchSessions, type ReplicaService } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import { ProducerIds } from './producer-ids.ts'
 import { TopicCreator } from './topic-creator.ts'
@@ -29,7 +29,7 @@ export interface ApiServicesOptions {
   readonly replicas: ReplicaService
   readonly coordination: Coordination
   readonly groups: GroupService
-  readonly platform: Pick<Platform, 'clock' | 'timers'>
+  readonly platform: Pick<Platform, 'clock' | 'timers' | 'random'>
   readonly log: Logger
   readonly metrics: Metrics
 }
@@ -38,13 +38,20 @@ export interface ApiServicesOptions {
 export interface ApiServices extends ApiServicesOptions {
   readonly topicCreator: TopicCreator
   readonly producerIds: ProducerIds
+  readonly fetchSessions: FetchSessions
 }
 
 export function createApiServices(options: ApiServicesOptions): ApiServices {
-  const { coordination, config } = options
+  const { coordination, config, platform, metrics } = options
   return {
     ...options,
     topicCreator: new TopicCreator(coordination, config),
     producerIds: new ProducerIds(coordination),
+    fetchSessions: new FetchSessions({
+      maxSessions: config.values.maxIncrementalFetchSessionCacheSlots,
+      clock: platform.clock,
+      randomInt: (end) => platform.random.int(end),
+      metrics,
+    }),
   }
 }

@@ -278,6 +278,13 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
   const groups = new FakeGroups()
   const time = new ManualTime()
   const metrics = new Metrics()
+  let nextRandom = 0
+  const random = {
+    float: () => 0,
+    int: (end: number) => nextRandom++ % end,
+    uuid: () => topicId(nextRandom++),
+    bytes: (length: number) => Buffer.alloc(length, nextRandom++),
+  }
   const logLines: { readonly level: string; readonly fields: LogFields; readonly message: string }[] = []
   const config = parseConfig({ overrides: options.overrides })
   const services = createApiServices({
@@ -287,7 +294,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     replicas,
     coordination,
     groups,
-    platform: time,
+    platform: { clock: time.clock, timers: time.timers, random },
     log: loggerInto(logLines),
     metrics,
   })
