@@ -59,6 +59,11 @@ async function main(): Promise<void> {
           isFull: values.full,
           brokers: [startRookery(values.profile), ...(await peers())],
         })
+      case 'start': {
+        const { start } = await import('./start.ts')
+        const profileDirectory = values.profile
+        return await start({ directory, isFull: values.full, seconds: seconds(3), profileDirectory })
+      }
       default:
         console.error(help)
         process.exitCode = 1

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { KafkaClient } from '../src/network/index.ts'
 import { createRealPlatform } from '../src/platform/index.ts'
@@ -157,5 +158,18 @@ function next<Message extends { readonly type: string }, Type extends Message['t
     }
     child.on('message', onMessage)
     child.on('exit', onExit)
+  })
+}
+
+/** A port that nothing listens on now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
   })
 }

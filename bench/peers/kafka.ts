@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { type BrokerUnderTest, createTopic, type StartBroker } from '../processes.ts'
+import { type BrokerUnderTest, createTopic, freePort, type StartBroker } from '../processes.ts'
 
 /**
  * Apache Kafka as a KRaft broker of one node, with its own defaults but for what a single node needs. Needs `java` and a folder with Kafka's
@@ -118,16 +117,4 @@ async function cpuSeconds(pid: number): Promise<number> {
 async function statusBytes(pid: number, name: string): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'latin1')
   return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1024
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -45,10 +45,15 @@ export class ClusterIdMismatchError extends RookeryError {
   constructor(kind: 'cluster.id' | 'node.id', directory: string, stored: string, expected: string) {
     super(
       `Folder ${directory} belongs to ${kind} ${stored}, but this node has ${kind} ${expected}. ` +
-        `To start with an empty folder and keep the old one beside it: mv '${directory}' '${directory}.${stored}'`,
+        `To start with an empty folder and keep the old one beside it: mv ${quoted(directory)} ${quoted(`${directory}.${stored}`)}`,
     )
     this.directory = directory
     this.stored = stored
     this.expected = expected
   }
+}
+
+/** For a POSIX shell, whatever the name is. */
+function quoted(path: string): string {
+  return `'${path.replaceAll("'", "'\\''")}'`
 }

@@ -1,0 +1,164 @@
+import { zeroUuid } from '../../src/base/index.ts'
+import { BatchView, batchPrefixBytes, checkBatch, codecById, openRecordBytes, readRecords } from '../../src/protocol/index.ts'
+import type { Exchange } from './recorder.ts'
+
+/**
+ * Makes the exchanges with two brokers comparable: what each broker chooses for itself (ids, addresses, the time) becomes
+ * a symbol, numbered in order of first appearance, so that `topic-2` in one place is the same topic as in another. What
+ * has no order of its own (entries of a config, all topics) is sorted. Everything else stays, byte for byte.
+ */
+export function normalised(exchanges: readonly Exchange[], options: NormaliseOptions): Exchange[] {
+  const normaliser = new Normaliser(options)
+  return exchanges.map((exchange) => ({
+    ...exchange,
+    request: normaliser.value('', exchange.request),
+    answer: ordered(exchange, normaliser.value('', selected(exchange, exchange.answer, options))),
+  }))
+}
+
+export interface NormaliseOptions {
+  /** Only what begins with this is compared where an answer lists everything a broker has. */
+  readonly prefix: string
+  readonly startedMs: number
+  /** Keys of the APIs that are compared. */
+  readonly servedKeys: ReadonlySet<number>
+}
+
+const uuidText = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$/g
+const texts = new Set(['errorMessage', 'batchIndexErrorMessage', 'documentation'])
+
+class Normaliser {
+  readonly #symbols = new Map<string, string>()
+  readonly #counts = new Map<string, number>()
+  readonly #options: NormaliseOptions
+
+  constructor(options: NormaliseOptions) {
+    this.#options = options
+  }
+
+  value(key: string, value: unknown): unknown {
+    if (value === null || value === undefined) return value
+    if (Array.isArray(value)) return value.map((each) => this.value(key, each))
+    if (Buffer.isBuffer(value)) return key === 'records' ? this.#batches(value) : `0x${value.toString('hex')}`
+    if (typeof value === 'object') {
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, this.value(name, inner)]))
+    }
+    if (typeof value === 'string') return this.#text(key, value)
+    if (typeof value === 'number') return this.#number(key, value)
+    return typeof value === 'bigint' ? `${value}n` : value
+  }
+
+  #text(key: string, text: string): string {
+    if (texts.has(key)) return '<text>'
+    if (key === 'host') return '<host>'
+    if (key === 'clusterId') return '<cluster>'
+    if (key === 'topicId' || key === 'topicIds') return text === zeroUuid ? 'no topic' : this.#symbol('topic', text)
+    return text.replace(uuidText, (id) => this.#symbol('id', id))
+  }
+
+  #number(key: string, value: number): unknown {
+    if (key === 'port') return '<port>'
+    if (key === 'producerId' && value >= 0) return this.#symbol('producer', String(value))
+    if (key === 'finalizedFeaturesEpoch') return '<epoch>'
+    const { startedMs } = this.#options
+    if (value >= startedMs - 1000 && value <= Date.now() + 1000) return '<now>'
+    return value
+  }
+
+  #symbol(kind: string, text: string): string {
+    const key = `${kind} ${text}`
+    let symbol = this.#symbols.get(key)
+    if (symbol === undefined) {
+      const count = (this.#counts.get(kind) ?? 0) + 1
+      this.#counts.set(kind, count)
+      symbol = `<${kind}-${count}>`
+      this.#symbols.set(key, symbol)
+    }
+    return symbol
+  }
+
+  #batches(bytes: Buffer): unknown {
+    const batches: unknown[] = []
+    const view = new BatchView(bytes)
+    let position = 0
+    for (; position + batchPrefixBytes <= bytes.length; position += view.sizeBytes) {
+      view.moveTo(bytes, position)
+      const check = checkBatch(bytes, position, bytes.length)
+      if (check !== 'ok') {
+        batches.push({ check, hex: bytes.subarray(position, position + 200).toString('hex') })
+        return batches
+      }
+      batches.push(this.#batch(view))
+    }
+    if (position < bytes.length) batches.push({ trailing: bytes.length - position })
+    return batches
+  }
+
+  #batch(view: BatchView): unknown {
+    const records = [...readRecords(view, openRecordBytes(view, 64 * 1024 * 1024))]
+    const { baseOffset, leaderEpoch, lastOffsetDelta, attributes, producerEpoch, baseSequence, sizeBytes } = view
+    const header = { baseOffset, leaderEpoch, lastOffsetDelta, attributes, producerEpoch, baseSequence, sizeBytes }
+    const { baseTimestamp, maxTimestamp, producerId } = view
+    return {
+      ...header,
+      codec: codecById(view.codecId),
+      // The broker's own time is under the checksum.
+      crc: view.hasLogAppendTime ? '<crc>' : view.crc,
+      ...(this.value('', { baseTimestamp, maxTimestamp, producerId }) as object),
+      records: records.length > 20 ? records.length : (this.value('', records) as unknown),
+    }
+  }
+}
+
+type Listed = readonly Record<string, unknown>[]
+
+/** Leaves out of an answer what the scenario didn't make. */
+function selected(exchange: Exchange, answer: unknown, { prefix, servedKeys }: NormaliseOptions): unknown {
+  if (answer === null || typeof answer !== 'object') return answer
+  const body = answer as Record<string, unknown>
+  const mine = (list: unknown, key: string) => (list as Listed).filter((each) => String(each[key]).startsWith(prefix))
+  if (exchange.api === 'ListGroups') return { ...body, groups: mine(body.groups, 'groupId') }
+  if (exchange.api === 'Metadata' && asksForAllTopics(exchange)) return { ...body, topics: mine(body.topics, 'name') }
+  if (exchange.api === 'ApiVersions') {
+    return { ...body, apiKeys: (body.apiKeys as Listed).filter(({ apiKey }) => servedKeys.has(apiKey as number)) }
+  }
+  return answer
+}
+
+function asksForAllTopics({ request, version }: Exchange): boolean {
+  const { topics } = request as { topics: readonly unknown[] | null }
+  return topics === null || (version === 0 && topics.length === 0)
+}
+
+/** Names of lists whose order says nothing, by API. */
+const unordered: Readonly<Record<string, readonly string[]>> = {
+  Metadata: ['topics', 'partitions'],
+  ListGroups: ['groups'],
+  CreateTopics: ['topics'],
+  DeleteTopics: ['responses'],
+  ApiVersions: ['apiKeys', 'supportedFeatures', 'finalizedFeatures'],
+  OffsetFetch: ['topics', 'partitions'],
+  DescribeGroups: ['members'],
+  JoinGroup: ['members'],
+}
+
+function ordered({ api }: Exchange, answer: unknown): unknown {
+  const names = unordered[api] ?? []
+  const walk = (name: string, value: unknown): unknown => {
+    if (Array.isArray(value)) {
+      const inner = value.map((each) => walk('', each))
+      if (name === 'configs') return Object.fromEntries(inner.map((each) => [(each as { name: string }).name, each]))
+      return names.includes(name) ? inner.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)) : inner
+    }
+    if (value === null || typeof value !== 'object') return value
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, walk(key, inner)]))
+  }
+  return walk('', answer)
+}
+
+const sortFields = ['name', 'partitionIndex', 'groupId', 'apiKey', 'memberId', 'topicId'] as const
+
+function sortKey(value: unknown): string {
+  const fields = value as Record<string, unknown>
+  return sortFields.map((name) => String(fields[name] ?? '').padStart(6, '0')).join(' ')
+}

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Broker, startBroker } from '../../src/index.ts'
+import { apis } from '../../src/protocol/index.ts'
+import { servedApis } from '../../src/api/registry.ts'
+import { until } from '../support/condition.ts'
+import { type KafkaBroker, startKafkaBroker } from '../support/kafka-broker.ts'
+import { describeWithPeer } from '../support/peers.ts'
+import { acceptedDifferences } from './accepted-differences.ts'
+import { type Difference, describeDifferences, differencesOf } from './differences.ts'
+import { normalised } from './normalise.ts'
+import { type Exchange, Recorder } from './recorder.ts'
+import type { Scenario, Scenarios } from './scenario.ts'
+import { apiVersionsScenarios } from './scenarios/api-versions.ts'
+import { fetchScenarios, listOffsetsScenarios } from './scenarios/fetch.ts'
+import { metadataScenarios } from './scenarios/metadata.ts'
+import { produceScenarios } from './scenarios/produce.ts'
+import { topicScenarios } from './scenarios/topics.ts'
+
+/**
+ * The same requests to Rookery and to a real Apache Kafka node; the answers must be the same but for what each broker
+ * chooses for itself (normalise.ts) and what accepted-differences.ts lists.
+ */
+const areas: Readonly<Record<string, Scenarios>> = {
+  'ApiVersions and framing': apiVersionsScenarios,
+  Metadata: metadataScenarios,
+  'CreateTopics and DeleteTopics': topicScenarios,
+  'Produce and InitProducerId': produceScenarios,
+  Fetch: fetchScenarios,
+  ListOffsets: listOffsetsScenarios,
+}
+
+/** What both brokers are told, so that they differ in nothing that is a choice. */
+const sharedConfig = {
+  'offsets.topic.num.partitions': 5,
+  'group.initial.rebalance.delay.ms': 0,
+  'group.max.size': 3,
+  // Rookery flushes what it acknowledges by default, Kafka leaves that to the operating system.
+  'log.flush.interval.messages': '9223372036854775807',
+}
+
+const kafkaConfig = {
+  ...sharedConfig,
+  // Only what Rookery has.
+  'group.coordinator.rebalance.protocols': 'classic',
+}
+
+/** What Rookery doesn't have is off. */
+const kafkaFeatures = {
+  'eligible.leader.replicas.version': 0,
+  'group.version': 0,
+  'share.version': 0,
+  'streams.version': 0,
+  'transaction.version': 0,
+}
+
+describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
+  let kafka: KafkaBroker
+  let rookery: Broker
+  let compared = 0
+  const accepted = new Map(acceptedDifferences.map((each) => [each, 0]))
+  let ran = 0
+
+  beforeAll(async () => {
+    ;[kafka, rookery] = await Promise.all([
+      startKafkaBroker(peer, { config: kafkaConfig, features: kafkaFeatures }),
+      startBroker({ storage: 'temporary', config: sharedConfig }),
+    ])
+    await Promise.all([kafka.port, rookery.port].map(untilGroupsAreServed))
+  }, 120_000)
+
+  afterAll(async () => {
+    await kafka?.[Symbol.asyncDispose]()
+    await rookery?.stop()
+    const listed = [...accepted].map(([{ title }, count]) => `  ${count} x ${title}`)
+    process.stdout.write(`${compared} requests compared; differences that are accepted:\n${listed.join('\n')}\n`)
+  })
+
+  const scenarios = Object.entries(areas).flatMap(([area, all]) =>
+    Object.entries(all).map(([title, scenario]) => ({ title: `${area}: ${title}`, scenario })),
+  ).map((each, i) => ({ ...each, prefix: `o${i}-` }))
+
+  test.each(scenarios)('$title', { timeout: 120_000 }, async ({ title, scenario, prefix }) => {
+    ran++
+    const [theirs, ours] = await Promise.all([run(scenario, kafka.port, prefix), run(scenario, rookery.port, prefix)])
+    compared += ours.exchanges.length
+    const differences = differencesOf(title, theirs.exchanges, ours.exchanges).filter((each) => !isAccepted(each))
+    if (differences.length > 0) throw new Error(describeDifferences(differences))
+    expect([theirs.failure, ours.failure]).toEqual([undefined, undefined])
+  })
+
+  test('every accepted difference occurs', () => {
+    if (ran < scenarios.length) return // some scenarios were left out by name
+    const idle = [...accepted].filter(([, count]) => count === 0).map(([{ title }]) => title)
+    expect(idle).toEqual([])
+  })
+
+  function isAccepted(difference: Difference): boolean {
+    const entry = acceptedDifferences.find(({ covers }) => covers(difference))
+    if (entry === undefined) return false
+    accepted.set(entry, (accepted.get(entry) ?? 0) + 1)
+    return true
+  }
+})
+
+interface Run {
+  readonly exchanges: Exchange[]
+  /** What the scenario threw. */
+  readonly failure: string | undefined
+}
+
+async function run(scenario: Scenario, port: number, prefix: string): Promise<Run> {
+  const startedMs = Date.now()
+  await using recorder = new Recorder(port, prefix)
+  let failure: string | undefined
+  try {
+    await scenario(recorder)
+  } catch (error) {
+    failure = String(error)
+  }
+  const servedKeys = new Set(servedApis.map(({ api }) => api.key))
+  return { exchanges: normalised(recorder.exchanges, { prefix, startedMs, servedKeys }), failure }
+}
+
+/** Kafka makes its internal topic when a group is first looked for. */
+async function untilGroupsAreServed(port: number): Promise<void> {
+  await using recorder = new Recorder(port, 'warm-up')
+  const areServed = async () => {
+    const coordinator = await recorder.unrecorded(apis.FindCoordinator, 0, { key: 'warm-up' })
+    if (coordinator.errorCode !== 0) return false
+    const groups = Array.from({ length: 30 }, (_, i) => `warm-up-${i}`)
+    const { groups: described } = await recorder.unrecorded(apis.DescribeGroups, 0, { groups })
+    return described.every(({ errorCode }) => errorCode === 0)
+  }
+  await until(areServed, 'groups are served', 60_000)
+}
