@@ -1,5 +1,11 @@
 import { CoordinationError, type CreateTopicRefusal, type DeleteTopicResult } from '../coordination/index.ts'
-import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
+import type {
+  CoordinatorRefusal,
+  DeleteGroupResponse,
+  JoinRefusal,
+  OffsetCommitResponse,
+  OffsetDeleteResponse,
+} from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
 import type { AppendOutcome, FetchSessionRefusal, ReplicaRefusal } from '../replication/index.ts'
 
@@ -14,6 +20,9 @@ export type Refusal =
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>
+  | NonNullable<DeleteGroupResponse['reason']>
+  | ReasonOf<OffsetDeleteResponse>
+  | 'group-subscribed-to-topic'
   | 'offset-metadata-too-large'
 
 /** The one place that turns an outcome into an error code. Where a code depends on the version of the API, its file says so. */
@@ -66,6 +75,8 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'member-id-required': ErrorCode.MEMBER_ID_REQUIRED,
   'group-max-size-reached': ErrorCode.GROUP_MAX_SIZE_REACHED,
   'group-id-not-found': ErrorCode.GROUP_ID_NOT_FOUND,
+  'non-empty-group': ErrorCode.NON_EMPTY_GROUP,
+  'group-subscribed-to-topic': ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
   'invalid-commit-offset-size': ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
   'offset-metadata-too-large': ErrorCode.OFFSET_METADATA_TOO_LARGE,
   'unknown-server-error': ErrorCode.UNKNOWN_SERVER_ERROR,

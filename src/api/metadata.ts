@@ -1,11 +1,12 @@
-import { type BrokerId, zeroUuid } from '../base/index.ts'
-import { noLeader, type PartitionImage, type TopicImage } from '../metadata/index.ts'
+import { zeroUuid } from '../base/index.ts'
+import type { TopicImage } from '../metadata/index.ts'
 import { apis, ErrorCode, type MessageInput, type MetadataRequest, type MetadataResponse } from '../protocol/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { clusterOperations, operationsNotAsked, topicOperations } from './authorized-operations.ts'
 import { distinct } from './distinct.ts'
 import { controllerIdOf, liveEndpoints } from './endpoints.ts'
 import { errorCodeOf } from './errors.ts'
+import { partitionAnswer } from './partition-answer.ts'
 import type { TopicCreator } from './topic-creator.ts'
 import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
 
@@ -155,7 +156,9 @@ function answer(request: MetadataRequest, context: RequestContext, topics: reado
             name: each.topic.name,
             topicId: each.topic.topicId,
             isInternal: isInternalTopic(each.topic.name),
-            partitions: each.topic.partitions.map((partition) => partitionAnswer(partition, reachable, context)),
+            partitions: each.topic.partitions.map((partition) =>
+              partitionAnswer(partition, reachable, context, apiVersion >= 6),
+            ),
             topicAuthorizedOperations: authorized(request.includeTopicAuthorizedOperations, topicOperations),
           },
     ),
@@ -170,24 +173,5 @@ function missingTopic({ name, topicId }: AskedTopic, errorCode: ErrorCode, apiVe
     topicId,
     isInternal: name !== null && isInternalTopic(name),
     partitions: [],
-  }
-}
-
-function partitionAnswer(partition: PartitionImage, reachable: ReadonlySet<BrokerId>, context: RequestContext) {
-  const { leader, leaderEpoch, replicas, isr } = partition
-  const { cluster } = context.services.coordination.image
-  let errorCode: ErrorCode = ErrorCode.NONE
-  if (leader === noLeader || cluster.broker(leader) === undefined) errorCode = ErrorCode.LEADER_NOT_AVAILABLE
-  else if (!reachable.has(leader)) {
-    errorCode = context.apiVersion >= 6 ? ErrorCode.LISTENER_NOT_FOUND : ErrorCode.LEADER_NOT_AVAILABLE
-  }
-  return {
-    errorCode,
-    partitionIndex: partition.partition,
-    leaderId: errorCode === ErrorCode.NONE ? leader : noLeader,
-    leaderEpoch,
-    replicaNodes: replicas,
-    isrNodes: isr,
-    offlineReplicas: replicas.filter((id) => cluster.broker(id)?.fenced !== false),
   }
 }

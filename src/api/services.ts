@@ -2,6 +2,7 @@ import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
+import type { PartitionLog } from '../log/index.ts'
 import type { Platform } from '../platform/index.ts'
 import { FetchSessions, type ReplicaService } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -19,7 +20,28 @@ export type GroupService = Pick<
   | 'offsetFetch'
   | 'describeGroups'
   | 'listGroups'
+  | 'deleteGroups'
+  | 'offsetDelete'
 >
+
+/** A folder for data and what is in it. */
+export interface LogDirectoryFacts {
+  /** Absolute. */
+  readonly path: string
+  /** Undefined: it is in use. */
+  readonly error: Error | undefined
+  readonly partitions: readonly Pick<
+    PartitionLog,
+    'topic' | 'partition' | 'sizeBytes' | 'highWatermark' | 'logEndOffset'
+  >[]
+}
+
+/** What the APIs ask of the folders for data on this broker. */
+export interface LogDirectories {
+  all(): readonly LogDirectoryFacts[]
+  /** Of the disk that a folder is on. Throws `FileError`. */
+  space(path: string): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>
+}
 
 /** What the node gives to the APIs. */
 export interface ApiServicesOptions {
@@ -27,6 +49,7 @@ export interface ApiServicesOptions {
   readonly clusterId: string
   readonly config: ParsedConfig
   readonly replicas: ReplicaService
+  readonly logDirectories: LogDirectories
   readonly coordination: Coordination
   readonly groups: GroupService
   readonly platform: Pick<Platform, 'clock' | 'timers' | 'random'>
@@ -50,7 +73,7 @@ export function createApiServices(options: ApiServicesOptions): ApiServices {
     fetchSessions: new FetchSessions({
       maxSessions: config.values.maxIncrementalFetchSessionCacheSlots,
       clock: platform.clock,
-      randomInt: (end) => platform.random.int(end),
+      random: platform.random,
       metrics,
     }),
   }

@@ -102,6 +102,7 @@ class Node implements RunningNode {
       clusterId: this.#clusterId,
       config: this.#config,
       replicas,
+      logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
       coordination,
       groups,
       platform,

@@ -1,4 +1,4 @@
-import type { Clock } from '../platform/index.ts'
+import type { Clock, Random } from '../platform/index.ts'
 import type { Metrics } from '../telemetry/index.ts'
 import {
   type AskedPartition,
@@ -14,8 +14,7 @@ export interface FetchSessionsOptions {
   /** `max.incremental.fetch.session.cache.slots`; 0: no sessions. */
   readonly maxSessions: number
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Uniform whole number in [0, end). */
-  readonly randomInt: (end: number) => number
+  readonly random: Pick<Random, 'int'>
   readonly metrics: Metrics
   /** Of what all sessions remember; 64 MiB unless given. */
   readonly maxBytes?: number
@@ -57,7 +56,7 @@ export class FetchSessions {
   readonly #maxSessions: number
   readonly #maxBytes: number
   readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #randomInt: (end: number) => number
+  readonly #random: Pick<Random, 'int'>
   readonly #probe: FetchSessionProbe
   /** Least recently used first. */
   readonly #sessions = new Map<number, FetchSession>()
@@ -67,7 +66,7 @@ export class FetchSessions {
     this.#maxSessions = options.maxSessions
     this.#maxBytes = options.maxBytes ?? defaultMaxBytes
     this.#clock = options.clock
-    this.#randomInt = options.randomInt
+    this.#random = options.random
     this.#probe = new FetchSessionProbe(options.metrics)
   }
 
@@ -165,7 +164,7 @@ export class FetchSessions {
 
   #newId(): FetchSessionId {
     for (;;) {
-      const id = 1 + this.#randomInt(2 ** 31 - 1)
+      const id = 1 + this.#random.int(2 ** 31 - 1)
       if (!this.#sessions.has(id)) return id as FetchSessionId
     }
   }

@@ -28,8 +28,10 @@ export {
   type ReplicaManagerOptions,
 } from './replica-manager.ts'
 export type {
+  ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
+  EndOffsetOutcome,
   FetchAnswer,
   FetchedPartition,
   FetchPartition,

@@ -45,7 +45,7 @@ function makeSessions(options: { maxSessions?: number; maxBytes?: number; ids?: 
   const sessions = new FetchSessions({
     maxSessions: options.maxSessions ?? 10,
     clock: time,
-    randomInt: () => options.ids?.shift() ?? nextId++,
+    random: { int: () => options.ids?.shift() ?? nextId++ },
     metrics,
     ...(options.maxBytes === undefined ? {} : { maxBytes: options.maxBytes }),
   })
