@@ -4,6 +4,7 @@ import { defineApi } from './api.ts'
 import { groupOperations, operationsNotAsked } from './authorized-operations.ts'
 import { distinct } from './distinct.ts'
 import { errorCodeOf, errorMessageOf } from './errors.ts'
+import { inTurns } from './in-turns.ts'
 
 /**
  * DescribeGroups, 0 to 6.
@@ -16,7 +17,11 @@ export const describeGroups = defineApi({
   api: apis.DescribeGroups,
   versions: { min: 0, max: 6 },
   async handle(request, { apiVersion, services }) {
-    const described = await services.groups.describeGroups(distinct(request.groups, (groupId) => groupId))
+    const described = await inTurns(
+      distinct(request.groups, (groupId) => groupId),
+      services.platform.timers,
+      async (groupId) => (await services.groups.describeGroups([groupId]))[0]!,
+    )
     const operations = request.includeAuthorizedOperations ? groupOperations : operationsNotAsked
     return { body: { groups: described.map((group) => groupAnswer(group, operations, apiVersion)) } }
   },

@@ -11,6 +11,7 @@ import {
 import { defineApi, type RequestContext } from './api.ts'
 import { endpointOf, type NodeEndpoint } from './endpoints.ts'
 import { errorMessageOf } from './errors.ts'
+import { inTurns } from './in-turns.ts'
 import { offsetsTopic } from './topic-names.ts'
 
 /**
@@ -33,7 +34,7 @@ export const findCoordinator = defineApi({
   brief: true,
   async handle(request, context) {
     const keys = keysOf(request, context.apiVersion)
-    const found = await Promise.all(keys.map((key) => find(key, request.keyType, context)))
+    const found = await inTurns(keys, context.services.platform.timers, (key) => find(key, request.keyType, context))
     return { body: answer(keys, found, context.apiVersion) }
   },
   fault(request, errorCode, apiVersion) {

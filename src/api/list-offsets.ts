@@ -9,6 +9,7 @@ import {
 import type { ListOffsetRequest } from '../replication/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorCodeOf } from './errors.ts'
+import { inTurns } from './in-turns.ts'
 
 /**
  * ListOffsets, 1 to 11.
@@ -16,21 +17,27 @@ import { errorCodeOf } from './errors.ts'
  *   2  isolation level     4  leader epochs     6  flexible     10  timeout
  *
  * Times below zero stand for places in the log; each is known from one version on (`places`), and before it gets
- * UNSUPPORTED_VERSION for its partition. Nothing found for a time is no error: offset, timestamp and epoch are -1. There is
+ * UNSUPPORTED_VERSION for its partition. A partition that is asked for twice gets INVALID_REQUEST each time. Nothing found for a time is no error: offset, timestamp and epoch are -1. There is
  * no tiered storage: its places are as in a broker where it is switched off.
  */
 export const listOffsets = defineApi({
   api: apis.ListOffsets,
   versions: { min: 1, max: 11 },
   async handle(request, context) {
-    const topics = await Promise.all(
-      request.topics.map(async ({ name, partitions }) => ({
-        name,
-        partitions: await Promise.all(
-          partitions.map((partition) => listOffset(name, partition, request.isolationLevel, context)),
-        ),
-      })),
-    )
+    const asked = request.topics.flatMap(({ name, partitions }) => partitions.map((partition) => ({ name, partition })))
+    const times = new Map<string, number>()
+    const keyOf = ({ name, partition }: (typeof asked)[number]) => `${partition.partitionIndex}/${name}`
+    for (const each of asked) times.set(keyOf(each), (times.get(keyOf(each)) ?? 0) + 1)
+    const answers = await inTurns(asked, context.services.platform.timers, (each) => {
+      const { name, partition } = each
+      if (times.get(keyOf(each)) !== 1) return nothingFound(partition.partitionIndex, ErrorCode.INVALID_REQUEST)
+      return listOffset(name, partition, request.isolationLevel, context)
+    })
+    let next = 0
+    const topics = request.topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(() => answers[next++]!),
+    }))
     return { body: { topics } }
   },
   fault: (request, errorCode) => ({

@@ -24,6 +24,9 @@ export const offsetCommit = defineApi({
   brief: true,
   async handle(request, context) {
     const { apiVersion, services } = context
+    if (request.topics.reduce((sum, { partitions }) => sum + partitions.length, 0) > maxCommitted) {
+      return { body: faultAnswer(request, ErrorCode.INVALID_COMMIT_OFFSET_SIZE) }
+    }
     const topics = request.topics.map((asked) => ({ asked, topic: topicOf(asked, context) }))
     const known = topics.flatMap(({ asked, topic }) => {
       const partitions = topic === undefined ? [] : asked.partitions.filter((each) => exists(topic, each))
@@ -52,14 +55,11 @@ export const offsetCommit = defineApi({
     }
     return { body: answer(topics, nextCode, apiVersion) }
   },
-  fault: (request, errorCode) => ({
-    topics: request.topics.map(({ name, topicId, partitions }) => ({
-      name,
-      topicId,
-      partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode })),
-    })),
-  }),
+  fault: faultAnswer,
 })
+
+/** All offsets of a commit are one batch, and so many never fit into one. */
+const maxCommitted = 100_000
 
 type AskedTopic = OffsetCommitRequest['topics'][number]
 type AskedPartition = AskedTopic['partitions'][number]
@@ -103,6 +103,16 @@ function answer(
         const isKnown = exists(topic, partition)
         return { partitionIndex, errorCode: isKnown ? codeOfKnown() : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION }
       }),
+    })),
+  }
+}
+
+function faultAnswer(request: OffsetCommitRequest, errorCode: ErrorCode): MessageInput<typeof OffsetCommitResponse> {
+  return {
+    topics: request.topics.map(({ name, topicId, partitions }) => ({
+      name,
+      topicId,
+      partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode })),
     })),
   }
 }

@@ -1,6 +1,6 @@
 import { assert, type LeaderEpoch, messageOf, unreachable } from '../base/index.ts'
 import type { Clock, Offload, Timer, Timers } from '../platform/index.ts'
-import { buildBatch } from '../protocol/index.ts'
+import { buildBatch, type RecordInput } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { loadShard } from './load.ts'
 import { Pacer } from './pacer.ts'
@@ -117,10 +117,11 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   }
 
   #write(shard: Shard<M, R, E>, key: string | null, records: readonly R[], outcome: Outcome<R, E>): void {
-    const { store, codec, clock } = this.#options
-    const timestamp = clock.now()
-    const batch = buildBatch({ records: records.map((record) => ({ timestamp, ...codec.encode(record) })) })
-    if (batch.length > store.maxBatchBytes(shard.partition)) {
+    const { store } = this.#options
+    const maxBytes = store.maxBatchBytes(shard.partition)
+    const encoded = this.#encode(records, maxBytes)
+    const batch = encoded === undefined ? undefined : buildBatch({ records: encoded })
+    if (batch === undefined || batch.length > maxBytes) {
       this.#refuse(shard, key, outcome, 'record-too-large')
       return
     }
@@ -136,6 +137,21 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     write.deadline = this.#writeDeadline(shard, write)
     shard.addPending(write)
     void appended.committed.then((end) => this.#onWriteEnd(shard, write, end))
+  }
+
+  /** Undefined as soon as they are known not to fit into a batch: a client may have asked for a hundred thousand. */
+  #encode(records: readonly R[], maxBytes: number): RecordInput[] | undefined {
+    const { codec, clock } = this.#options
+    const timestamp = clock.now()
+    const encoded: RecordInput[] = []
+    let sizeBytes = 0
+    for (const record of records) {
+      const { key, value } = codec.encode(record)
+      sizeBytes += key.length + (value?.length ?? 0)
+      if (sizeBytes > maxBytes) return undefined
+      encoded.push({ timestamp, key, value })
+    }
+    return encoded
   }
 
   #onWriteEnd(shard: Shard<M, R, E>, write: PendingWrite, end: 'committed' | StoreFailure): void {

@@ -108,6 +108,10 @@ export class GroupCoordinator {
     if (groupInstanceId !== null && !isStorable(groupInstanceId)) {
       return { ok: false, reason: 'unknown-server-error', memberId }
     }
+    // A group with it could never be stored, and what members say of themselves stays in memory as long as they do.
+    if (protocols.reduce((sum, { metadata }) => sum + metadata.length, 0) > this.#maxRecordBytes(groupId)) {
+      return { ok: false, reason: 'unknown-server-error', memberId }
+    }
     const clientId = request.clientId.slice(0, maxClientIdLength)
     const newMemberId = memberId === '' ? this.#newMemberId(groupInstanceId ?? clientId) : memberId
     const result = await this.#run<JoinGroupResponse>(groupId, (machine, now, ticket) =>
@@ -251,6 +255,13 @@ export class GroupCoordinator {
     const partitionCount = this.#options.partitionCount()
     if (partitionCount === undefined) return Promise.resolve({ ok: false, reason: 'not-coordinator' })
     return this.#runtime.run(partitionFor(groupId, partitionCount), groupId, decide)
+  }
+
+  #maxRecordBytes(groupId: string): number {
+    const { store, partitionCount } = this.#options
+    const count = partitionCount()
+    if (count === undefined) return Number.POSITIVE_INFINITY
+    return store.maxBatchBytes({ topic: groupTopic, partition: partitionFor(groupId, count) })
   }
 
   /** `name-` and a random UUID in its usual text form. */

@@ -10,6 +10,13 @@ const freeObjects = 65_536
 const bytesPerObject = 8
 
 /**
+ * Elements that all arrays of one message may hold together: more than any request in earnest has. A message is read,
+ * answered and written in a turn of the event loop, and its answer may take many times its memory; 100 MB of partition
+ * numbers would be 25 million answers.
+ */
+const maxElements = 250_000
+
+/**
  * Reads Kafka's primitive types from one buffer, front to back. Nothing is read past the end and nothing is allocated
  * for a claimed length before that many bytes are known to be there: every fault is a `MalformedRequestError`.
  *
@@ -20,6 +27,7 @@ export class Reader {
   readonly #end: number
   #position: number
   #objectsLeft: number
+  #elementsLeft = maxElements
 
   /** Reads `buffer` from `position` up to `end`, exclusive. */
   constructor(buffer: Buffer, position = 0, end = buffer.length) {
@@ -132,11 +140,11 @@ export class Reader {
 
   /** Elements of the array that follows; -1 for null. `minElementBytes`, 1 or more: the least one element takes. */
   arrayLength(minElementBytes: number): number {
-    return this.#count(this.int32(), minElementBytes)
+    return this.#elements(this.int32(), minElementBytes)
   }
 
   compactArrayLength(minElementBytes: number): number {
-    return this.#count(this.uvarint() - 1, minElementBytes)
+    return this.#elements(this.uvarint() - 1, minElementBytes)
   }
 
   /**
@@ -205,6 +213,13 @@ export class Reader {
     if (length < 0) return length === -1 ? null : this.#badLength('Byte string', length)
     const position = this.#take(length)
     return this.#buffer.subarray(position, position + length)
+  }
+
+  #elements(count: number, minElementBytes: number): number {
+    this.#count(count, minElementBytes)
+    this.#elementsLeft -= Math.max(count, 0)
+    if (this.#elementsLeft < 0) throw new MalformedRequestError(`Message holds more than ${maxElements} elements`)
+    return count
   }
 
   #count(count: number, minElementBytes: number): number {

@@ -288,7 +288,7 @@ export class ReplicaManager implements ReplicaService {
    */
   async #readAll(request: FetchRequest): Promise<FetchAttempt> {
     const fetched: FetchedPartition[] = new Array(request.partitions.length)
-    const watched: WatchedPartition[] = []
+    const watched = new Map<Partition, WatchedPartition>()
     const reads: ReadResult[] = []
     const underWay: Promise<void>[] = []
     let sizeBytes = 0
@@ -316,6 +316,9 @@ export class ReplicaManager implements ReplicaService {
       }
     }
     for (const [index, asked] of request.partitions.entries()) {
+      if (index % partitionsPerTurn === partitionsPerTurn - 1) {
+        await new Promise<void>((resolve) => this.#options.platform.timers.defer(resolve))
+      }
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
       const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
@@ -323,7 +326,10 @@ export class ReplicaManager implements ReplicaService {
         refuse(index, refused as ReplicaRefused)
         continue
       }
-      watched.push({ partition, committedBytesAtRead: partition.committedBytes, maxBytes: asked.maxBytes })
+      if (!watched.has(partition)) {
+        const { committedBytes } = partition
+        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
+      }
       const limitBytes = Math.min(asked.maxBytes, leftBytes)
       const read = readPartition(partition, asked, request, limitBytes, minOneBatch)
       if (read instanceof Promise) {
@@ -342,7 +348,7 @@ export class ReplicaManager implements ReplicaService {
     return {
       sizeBytes,
       mustAnswer,
-      watched,
+      watched: [...watched.values()],
       answer: {
         partitions: fetched,
         release() {
@@ -396,6 +402,9 @@ export class ReplicaManager implements ReplicaService {
     return partition instanceof Partition ? { ok: true, producers: partition.log.activeProducers() } : partition
   }
 }
+
+/** Partitions of one fetch that are read before others get a turn of the event loop. */
+const partitionsPerTurn = 500
 
 interface FetchAttempt {
   readonly answer: FetchAnswer

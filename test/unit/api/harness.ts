@@ -283,12 +283,13 @@ class FakeGroups implements GroupService {
       requests,
       requests.map(({ groupId }) => ({ ok: false, reason: 'not-coordinator', groupId })),
     )
-  describeGroups: GroupService['describeGroups'] = (groupIds) =>
-    this.#answer(
-      'describeGroups',
-      groupIds,
-      groupIds.map((groupId) => ({ ok: false, reason: 'group-id-not-found', groupId })),
+  describeGroups: GroupService['describeGroups'] = async (groupIds) => {
+    const described = await this.#answer('describeGroups', groupIds, [])
+    return groupIds.map(
+      (groupId) =>
+        described.find((each) => each.groupId === groupId) ?? { ok: false, reason: 'group-id-not-found', groupId },
     )
+  }
   listGroups: GroupService['listGroups'] = (request) => this.#answer('listGroups', request, { ok: true, groups: [] })
 
   deleteGroups: GroupService['deleteGroups'] = (groupIds) =>

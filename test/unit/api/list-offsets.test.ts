@@ -67,6 +67,22 @@ test.each([-7n, -(2n ** 63n)])('time %i stands for nothing', async (timestamp) =
   expect(replicas.listings).toEqual([])
 })
 
+test('a partition that is asked for twice is INVALID_REQUEST each time, and the others are answered', async () => {
+  const { ask } = harness()
+  const partitions = [4, 5, 4].map((partitionIndex) => ({ partitionIndex, timestamp: -1n }))
+  const topics = [
+    { name: 'a', partitions },
+    { name: 'b', partitions: [{ partitionIndex: 5, timestamp: -1n }] },
+    { name: 'b', partitions: [{ partitionIndex: 5, timestamp: -2n }] },
+  ]
+  const answered = await ask(apis.ListOffsets, 6, { replicaId: -1, topics })
+  expect(answered.topics.map((topic) => topic.partitions.map(({ errorCode }) => errorCode))).toEqual([
+    [42, 0, 42],
+    [42],
+    [42],
+  ])
+})
+
 test('nothing found is no error', async () => {
   const { ask, replicas } = harness()
   replicas.listOutcome = () => ({ ok: true, offset: -1, timestampMs: -1, leaderEpoch: -1 as never })

@@ -182,6 +182,14 @@ describe('GroupCoordinator', () => {
     expect(await fetchOffset()).toBe(1)
   })
 
+  test('keeps no more of what a member says than a record takes', async () => {
+    const half = { name: 'range', metadata: Buffer.alloc(600_000) }
+    expect(await join({ protocols: [half, { ...half, name: 'roundrobin' }] })).toMatchObject({
+      reason: 'unknown-server-error',
+    })
+    expect(await join({ protocols: [half] })).toMatchObject({ ok: true })
+  })
+
   test('refuses empty group ids and session timeouts out of range before all else', async () => {
     const group = { groupId: '', memberId: 'm', groupInstanceId: null, generationId: 1 }
     const invalid = { ok: false, reason: 'invalid-group-id' }
