@@ -2,6 +2,7 @@ import { apis, type DescribeProducersResponse, ErrorCode, type MessageInput } fr
 import { defineApi, type RequestContext } from './api.ts'
 import { distinct } from './distinct.ts'
 import { errorCodeOf, errorMessageOf } from './errors.ts'
+import { inTurns } from './in-turns.ts'
 import { isLegalTopicName } from './topic-names.ts'
 
 /**
@@ -17,8 +18,8 @@ export const describeProducers = defineApi({
     const topics = await Promise.all(
       distinct(request.topics, ({ name }) => name).map(async ({ name, partitionIndexes }) => ({
         name,
-        partitions: await Promise.all(
-          [...new Set(partitionIndexes)].map((partition) => describe(name, partition, context)),
+        partitions: await inTurns([...new Set(partitionIndexes)], context.services.platform.timers, (partition) =>
+          describe(name, partition, context),
         ),
       })),
     )

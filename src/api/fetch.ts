@@ -176,16 +176,11 @@ function readRequest(
   partitions: readonly FetchPartition[],
   hasUnknown: boolean,
 ) {
-  const maxBytes = Math.min(
-    request.maxBytes,
-    services.config.values.fetchMaxBytes,
-    // Only a part of what is left: so a few clients that read slowly don't take it all from the others.
-    Math.max(1, Math.floor(connection.responseBytesLeft / 4)),
-  )
   return {
     maxWaitMs: hasUnknown ? 0 : Math.max(0, request.maxWaitMs),
-    minBytes: Math.min(request.minBytes, maxBytes),
-    maxBytes,
+    minBytes: request.minBytes,
+    maxBytes: Math.min(request.maxBytes, services.config.values.fetchMaxBytes),
+    lend: (maxBytes: number) => connection.lendResponseBytes(maxBytes),
     isolation: isReadCommitted(request) ? 'read-committed' : 'read-uncommitted',
     partitions,
     signal: connection.signal,

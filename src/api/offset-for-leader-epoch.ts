@@ -8,6 +8,7 @@ import {
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorCodeOf } from './errors.ts'
+import { inTurns } from './in-turns.ts'
 
 /**
  * OffsetForLeaderEpoch, 2 to 4.
@@ -24,7 +25,9 @@ export const offsetForLeaderEpoch = defineApi({
     const topics = await Promise.all(
       request.topics.map(async ({ topic, partitions }) => ({
         topic,
-        partitions: await Promise.all(partitions.map((partition) => endOffset(topic, partition, context))),
+        partitions: await inTurns(partitions, context.services.platform.timers, (partition) =>
+          endOffset(topic, partition, context),
+        ),
       })),
     )
     return { body: { topics } }

@@ -34,7 +34,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   readonly #options: CoordinatorRuntimeOptions<M, R, E>
   readonly #pacer: Pacer
   readonly #shards = new Map<number, Shard<M, R, E>>()
-  /** Highest leader epoch heard of, by partition; news of it or of an older one is late. */
+  /** Highest leader epoch whose news was acted upon, by partition; news of it or of an older one is late. */
   readonly #epochs = new Map<number, LeaderEpoch>()
   readonly #reloads = new Map<number, Timer>()
   #lastTicket = 0
@@ -46,7 +46,8 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
 
   /**
    * This broker leads `partition` from `leaderEpoch` on: its state is loaded, and until then requests are answered
-   * 'coordinator-load-in-progress'. Without effect when the partition was in this epoch, or in a later one, already.
+   * 'coordinator-load-in-progress'. Without effect when the partition was in this epoch, or in a later one, already; but
+   * where the log had been offline, it begins anew in the same epoch.
    */
   becomeLeader(partition: number, leaderEpoch: LeaderEpoch): void {
     if (leaderEpoch <= (this.#epochs.get(partition) ?? -1)) return
@@ -176,7 +177,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const { ticket } of outcome.answers ?? []) shard.settle(ticket, failed)
     this.#changeTimers(shard, outcome.timers)
     if (reason === 'not-leader') {
-      this.#close(shard.partition.partition)
+      this.#giveUp(shard)
       return
     }
     const undone = outcome.onRefused?.(reason, this.#now())
@@ -223,7 +224,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
       (loaded) => {
         if (shard.phase === 'closed') return
         if (loaded === 'not-leader') {
-          this.#close(partition)
+          this.#giveUp(shard)
           return
         }
         shard.phase = 'active'
@@ -244,6 +245,15 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
         this.#reloads.set(partition, retry)
       },
     )
+  }
+
+  /**
+   * The store says that this broker doesn't lead, and nobody has told so: that news is under way, or the partition's log is
+   * offline. A log that comes back is led in the same epoch, so that must count as news.
+   */
+  #giveUp({ partition: { partition }, leaderEpoch }: Shard<M, R, E>): void {
+    this.#close(partition)
+    this.#epochs.set(partition, (leaderEpoch - 1) as LeaderEpoch)
   }
 
   #close(partition: number): void {

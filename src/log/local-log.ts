@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { assert, type LeaderEpoch, type Offset, type ProducerEpoch, type ProducerId, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
+import { FileError } from '../platform/index.ts'
 import { BatchView } from '../protocol/index.ts'
 import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
 import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
@@ -419,7 +420,6 @@ export class LocalLog implements PartitionLog {
       syncEverything: () => this.#syncEverything(),
       onFlushed: (offset) => this.#listener?.onFlushed(offset),
       onSyncFailed: (error) => {
-        this.#syncFailed = true
         this.#fail(error)
       },
     }
@@ -855,6 +855,8 @@ export class LocalLog implements PartitionLog {
 
   /** Takes the whole directory offline, this log with it. */
   #fail(error: unknown): StorageError {
+    // A write that failed (indexes before a sync, say) leaves nothing in doubt: what it should have written isn't there.
+    if (error instanceof FileError && error.operation === 'sync') this.#syncFailed = true
     const failure = storageErrorOf(error, this.directory)
     if (this.#state === 'online') this.#host.fail(failure)
     return failure

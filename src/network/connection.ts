@@ -5,7 +5,13 @@ import type { FramePool } from './frame-pool.ts'
 import { FrameReader } from './frame-reader.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import type { NetworkProbe } from './probe.ts'
-import type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from './request-handler.ts'
+import type { Answer, CloseAnswer, ConnectionFacts, RequestHandler, ResponseLoan } from './request-handler.ts'
+
+/**
+ * Lent even when there is less, since an answer may have to hold a whole batch whatever its limit: the budget is then used up,
+ * and no other request that may have a large answer begins.
+ */
+const minLoanBytes = 1024 * 1024
 
 /** What a connection needs of the server that it belongs to. */
 export interface ConnectionHost {
@@ -88,9 +94,13 @@ export class Connection implements ConnectionFacts {
     return this.#abort.signal
   }
 
-  get responseBytesLeft(): number {
+  lendResponseBytes(maxBytes: number): ResponseLoan {
     const budget = this.#host.responseBudget
-    return Math.max(0, budget.limitBytes - budget.usedBytes)
+    // A part of what is left: so a few clients that read slowly don't take it all from the others.
+    const share = Math.max(minLoanBytes, Math.floor((budget.limitBytes - budget.usedBytes) / 4))
+    const bytes = Math.max(1, Math.min(maxBytes, share))
+    budget.add(bytes)
+    return { bytes, giveBack: () => budget.remove(bytes) }
   }
 
   /** Nothing was asked, is being asked or is on its way out. */
@@ -106,6 +116,10 @@ export class Connection implements ConnectionFacts {
   /** Time (monotonic, ms) of the last answer that was written or, before there was one, of the first that waits for the socket. */
   get lastWrittenMs(): number {
     return this.#lastWrittenMs
+  }
+
+  get requestBytes(): number {
+    return this.#requestBytes
   }
 
   get responseBytes(): number {

@@ -26,4 +26,4 @@
 export { KafkaClientError } from './errors.ts'
 export { KafkaClient, type KafkaClientOptions } from './kafka-client.ts'
 export { KafkaServer, type KafkaServerOptions, type ServerStatistics } from './kafka-server.ts'
-export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler } from './request-handler.ts'
+export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler, ResponseLoan } from './request-handler.ts'

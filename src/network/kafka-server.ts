@@ -9,6 +9,11 @@ import type { CloseAnswer, RequestHandler } from './request-handler.ts'
 
 /** Requests of one connection that may be under way at a time; further ones wait, and with them the reading. */
 const maxInFlight = 128
+/**
+ * While the request budget is used up, this part of it on top is shared equally by all connections: who keeps within the own
+ * part is read on, so that a few peers with large requests, or half ones, do not silence everyone else.
+ */
+const reservePart = 0.25
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
@@ -40,9 +45,9 @@ export interface ServerStatistics {
  * Accepts Kafka connections on any number of listeners and has their requests answered.
  *
  * Memory: two budgets for the whole broker, request bytes (whatever arrived and was not answered) and response bytes
- * (answers not yet written). Above the first nothing is read, above the second no request begins but those whose answers are
- * small. What has begun always finishes, so both come down by themselves, but for two cases. Unfinished frames can use up the first budget among them:
- * then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
+ * (answers not yet written). Above the first a connection is read only while it keeps within its equal part of a reserve, above
+ * the second no request begins but those whose answers are small. What has begun always finishes, so both come down by
+ * themselves, but for two cases. Unfinished frames can use up the first budget among them: then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
  * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
  */
 export class KafkaServer {
@@ -51,6 +56,10 @@ export class KafkaServer {
   readonly #listeners: Listener[] = []
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
+  /** Above the limit of the request budget: shared by all connections. */
+  readonly #reserveBytes: number
+  /** Above the limit lie the reserve and what one connection may borrow, at most one largest request. */
+  readonly #maxRequestBytesHeld: number
   readonly #host: ConnectionHost
   readonly #probe: NetworkProbe
   /** May read although the request budget is used up, since `#borrowedAtMs`. */
@@ -67,6 +76,8 @@ export class KafkaServer {
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
     this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
+    this.#reserveBytes = limitBytes * reservePart
+    this.#maxRequestBytesHeld = limitBytes + this.#reserveBytes + options.maxRequestBytes
     this.#probe = new NetworkProbe(options.metrics, {
       connections: () => this.#connections.size,
       requestBudget: this.#requestBudget,
@@ -80,7 +91,8 @@ export class KafkaServer {
       requestBudget: this.#requestBudget,
       responseBudget: this.#responseBudget,
       probe: this.#probe,
-      mayRead: (connection) => !this.#requestBudget.isAbove || connection === this.#borrower,
+      mayRead: (connection) =>
+        !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
       onFrameWhole: (connection) => {
         if (connection === this.#borrower) this.#lendTo(undefined)
       },
@@ -180,7 +192,14 @@ export class KafkaServer {
     for (const connection of this.#connections) connection.advance()
   }
 
-  /** The one that lacks least, if with its frame whole the budget is exceeded by no more than one largest request. */
+  #isWithinReserve(connection: Connection): boolean {
+    return (
+      this.#requestBudget.usedBytes < this.#maxRequestBytesHeld &&
+      connection.requestBytes * this.#connections.size < this.#reserveBytes
+    )
+  }
+
+  /** The one that lacks least, if with its frame whole no more is used than the limit, one largest request and the reserve. */
   #chooseBorrower(): void {
     let chosen: Connection | undefined
     for (const connection of this.#connections) {
@@ -188,8 +207,7 @@ export class KafkaServer {
       if (chosen === undefined || connection.missingBytes < chosen.missingBytes) chosen = connection
     }
     if (chosen === undefined) return
-    const { usedBytes, limitBytes } = this.#requestBudget
-    if (usedBytes + chosen.missingBytes <= limitBytes + this.#options.maxRequestBytes) this.#lendTo(chosen)
+    if (this.#requestBudget.usedBytes + chosen.missingBytes <= this.#maxRequestBytesHeld) this.#lendTo(chosen)
   }
 
   #lendTo(connection: Connection | undefined): void {

@@ -26,8 +26,19 @@ export interface ConnectionFacts {
   readonly listenerName: string
   /** Aborted when the connection closes or the server stops: who waits for the sake of this client gives up. */
   readonly signal: AbortSignal
-  /** Bytes that one more response may take before the broker's limit; 0 or more. What an answer should keep within where it can choose. */
-  readonly responseBytesLeft: number
+  /**
+   * Memory for one more answer whose size can be chosen, of which `maxBytes` are wanted. It counts as used until it is given
+   * back: when what was read is not sent, or in the same turn in which it is answered, where it is counted as it is. So many
+   * answers that are read at the same time keep within the broker's limit together.
+   */
+  lendResponseBytes(maxBytes: number): ResponseLoan
+}
+
+export interface ResponseLoan {
+  /** What the answer should keep within; 1 or more. */
+  readonly bytes: number
+  /** To be called once. */
+  giveBack(): void
 }
 
 export type Answer =

@@ -1,6 +1,7 @@
 import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import type { CreateTopicRequest } from '../coordination/index.ts'
+import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -17,6 +18,8 @@ export interface NodeOptions {
   readonly topics?: readonly CreateTopicRequest[]
   /** Opens the Raft log in `directory`: Level on a disk, a map in memory, a store over simulated files. */
   readonly openRaftStorage: (options: RaftStorageRequest) => Promise<RaftStorage>
+  /** `openLogManager` when left out. For tests that put something between the node and its logs. */
+  readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
 }
 
 export interface RaftStorageRequest {

@@ -146,8 +146,8 @@ class Node implements RunningNode {
   }
 
   async #openLogs(): Promise<LogManager> {
-    const { platform, logger } = this.#options
-    const logs = await openLogManager({
+    const { platform, logger, openLogs = openLogManager } = this.#options
+    const logs = await openLogs({
       platform,
       logger,
       metrics: this.metrics,

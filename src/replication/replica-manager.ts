@@ -269,16 +269,25 @@ export class ReplicaManager implements ReplicaService {
   async fetch(request: FetchRequest): Promise<FetchAnswer> {
     const startedMs = this.#options.platform.clock.monotonic()
     for (;;) {
-      const attempt = await this.#readAll(request)
+      const attempt = await this.#readWithin(request)
       const waitedMs = this.#options.platform.clock.monotonic() - startedMs
       const leftMs = request.maxWaitMs - waitedMs
-      const isEnough = attempt.mustAnswer || attempt.sizeBytes >= request.minBytes
+      const isEnough = attempt.mustAnswer || attempt.sizeBytes >= Math.min(request.minBytes, attempt.limitBytes)
       if (isEnough || leftMs <= 0 || request.signal?.aborted) return attempt.answer
       attempt.answer.release()
       await new Promise<void>((resolve) => {
-        const missingBytes = request.minBytes - attempt.sizeBytes
+        const missingBytes = Math.min(request.minBytes, attempt.limitBytes) - attempt.sizeBytes
         new DelayedFetch(this.#options.platform, attempt.watched, missingBytes, leftMs, request.signal, resolve)
       })
+    }
+  }
+
+  async #readWithin(request: FetchRequest): Promise<FetchAttempt> {
+    const loan = request.lend?.(request.maxBytes)
+    try {
+      return await this.#readAll(request, loan?.bytes ?? request.maxBytes)
+    } finally {
+      loan?.giveBack()
     }
   }
 
@@ -286,13 +295,13 @@ export class ReplicaManager implements ReplicaService {
    * Reads what every partition has now, in the order asked, within the limits. What a read that goes to the disk may bring counts as
    * brought, so that the next ones can begin meanwhile.
    */
-  async #readAll(request: FetchRequest): Promise<FetchAttempt> {
+  async #readAll(request: FetchRequest, limitBytes: number): Promise<FetchAttempt> {
     const fetched: FetchedPartition[] = new Array(request.partitions.length)
     const watched = new Map<Partition, WatchedPartition>()
     const reads: ReadResult[] = []
     const underWay: Promise<void>[] = []
     let sizeBytes = 0
-    let leftBytes = request.maxBytes
+    let leftBytes = limitBytes
     let minOneBatch = true
     let mustAnswer = request.partitions.length === 0
     const refuse = (index: number, refused: ReplicaRefused): void => {
@@ -330,10 +339,10 @@ export class ReplicaManager implements ReplicaService {
         const { committedBytes } = partition
         watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
       }
-      const limitBytes = Math.min(asked.maxBytes, leftBytes)
-      const read = readPartition(partition, asked, request, limitBytes, minOneBatch)
+      const ownLimitBytes = Math.min(asked.maxBytes, leftBytes)
+      const read = readPartition(partition, asked, request, ownLimitBytes, minOneBatch)
       if (read instanceof Promise) {
-        leftBytes -= Math.max(0, limitBytes)
+        leftBytes -= Math.max(0, ownLimitBytes)
         minOneBatch = false // it goes to the disk because there is something to read
         underWay.push(read.then((done) => settle(index, partition, done)))
         if (underWay.length === maxReadsUnderWay) await Promise.all(underWay.splice(0))
@@ -347,6 +356,7 @@ export class ReplicaManager implements ReplicaService {
     await Promise.all(underWay)
     return {
       sizeBytes,
+      limitBytes,
       mustAnswer,
       watched: [...watched.values()],
       answer: {
@@ -409,6 +419,8 @@ const partitionsPerTurn = 500
 interface FetchAttempt {
   readonly answer: FetchAnswer
   readonly sizeBytes: number
+  /** What it could have brought at most. */
+  readonly limitBytes: number
   /** An error, or nothing asked: no use to wait. */
   readonly mustAnswer: boolean
   readonly watched: readonly WatchedPartition[]

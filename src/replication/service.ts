@@ -84,6 +84,8 @@ export interface FetchRequest {
   readonly minBytes: number
   /** For the whole answer; the first non-empty partition gives its first batch even above it. */
   readonly maxBytes: number
+  /** Asked before each read for memory for at most that many bytes; less may be lent. Given back when the read is over. */
+  readonly lend?: (maxBytes: number) => { readonly bytes: number; giveBack(): void }
   readonly isolation: 'read-uncommitted' | 'read-committed'
   readonly partitions: readonly FetchPartition[]
   /** Aborted when the client's connection closes: the wait ends at once. */

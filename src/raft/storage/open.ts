@@ -17,13 +17,19 @@ export type ScheduleSync = (work: () => Promise<void>) => Promise<void>
 
 /** On disk: Level in `<directory>/log`, the independent witness in `<directory>/quorum-state`. Makes the folder (not its parent) when it is missing. */
 export async function openDurableStorage(
-  options: OpenOptions & { readonly files: Files; readonly directory: string; readonly scheduleSync: ScheduleSync },
+  options: OpenOptions & {
+    readonly files: Files
+    readonly directory: string
+    readonly scheduleSync: ScheduleSync
+    /** Opens the store in a folder; Level when left out. A simulation has one of its own. */
+    readonly openStore?: (directory: string) => Promise<KeyValueStore>
+  },
 ): Promise<RaftStorage> {
   const { files, directory, timers, bootstrap, scheduleSync } = options
   await files.makeDirectory(directory)
   await files.syncDirectory(dirname(directory))
-  const { openLevelStore } = await import('./level-store.ts')
-  const store = withScheduledSyncs(await openLevelStore(`${directory}/log`), scheduleSync)
+  const openStore = options.openStore ?? (await import('./level-store.ts')).openLevelStore
+  const store = withScheduledSyncs(await openStore(`${directory}/log`), scheduleSync)
   await files.syncDirectory(directory)
   return await RaftStorage.open({ store, quorumState: quorumStateFile(files, directory), timers, bootstrap })
 }

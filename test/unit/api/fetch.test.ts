@@ -309,9 +309,10 @@ test('from version 16 on who is turned away is told the leader and where it is',
 test('the answer keeps within the broker’s limit and the memory that is left', async () => {
   const { ask, replicas } = harness({ overrides: { 'fetch.max.bytes': '4000' } })
   await ask(apis.Fetch, 11, fetchBody({ minBytes: 9000 }))
-  expect(replicas.fetches[0]).toMatchObject({ maxBytes: 4000, minBytes: 4000 })
-  await ask(apis.Fetch, 11, fetchBody(), { connection: { responseBytesLeft: 0 } })
-  expect(replicas.fetches[1]).toMatchObject({ maxBytes: 1, minBytes: 1 })
+  expect(replicas.fetches[0]).toMatchObject({ maxBytes: 4000, minBytes: 9000 })
+  const loan = { bytes: 7, giveBack: () => undefined }
+  await ask(apis.Fetch, 11, fetchBody(), { connection: { lendResponseBytes: () => loan } })
+  expect(replicas.fetches[1]!.lend?.(4000)).toBe(loan)
 })
 
 test('the wait ends with the connection', async () => {

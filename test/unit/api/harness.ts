@@ -362,7 +362,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
       localPort: 9092,
       listenerName: 'PLAINTEXT',
       signal: new AbortController().signal,
-      responseBytesLeft: 100_000_000,
+      lendResponseBytes: (maxBytes) => ({ bytes: maxBytes, giveBack: () => undefined }),
       ...connection,
     })
 

@@ -397,6 +397,24 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     expect(runtime.partitions).toEqual([])
   })
 
+  test('begins anew in the epoch that it had when the log of the partition had been offline', async () => {
+    await lead(5)
+    put('a', '1')
+    await time.settle()
+    store.epochs.delete(0)
+    const refused = put('b', '2')
+    await time.settle()
+    expect(refused.result).toEqual({ ok: false, reason: 'not-coordinator' })
+    expect(runtime.partitions).toEqual([])
+    runtime.becomeLeader(0, 4 as LeaderEpoch)
+    expect(runtime.partitions).toEqual([])
+
+    await lead(5)
+    const read = get('a')
+    await time.settle()
+    expect(read.result).toEqual({ ok: true, value: '1' })
+  })
+
   test('fails what waits in the epoch before, and a late commit there changes nothing', async () => {
     await lead(1)
     store.commitsAtOnce = false

@@ -286,3 +286,43 @@ describe('the check notices', () => {
     expect(await caught(mutation, 20)).toBeGreaterThan(0)
   })
 })
+
+describe('A log that an ended process left behind', () => {
+  test('keeps what is acknowledged after the next start through a power loss', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const simulation = createSimulation({ seed })
+      const host = simulation.host('a')
+      const first = await simulation.run(openLogs(host.platform))
+      const unsynced = await simulation.run(openLog(first, { 'flush.messages': 1_000_000 }))
+      unsynced.appendAsLeader(batchOf(1, 'first'), { leaderEpoch: 1 as LeaderEpoch, origin: 'client' })
+      host.kill()
+
+      const second = await simulation.run(openLogs(host.restart()))
+      const log = await simulation.run(openLog(second))
+      log.appendAsLeader(batchOf(1, 'second'), { leaderEpoch: 2 as LeaderEpoch, origin: 'client' })
+      await simulation.run(log.flush())
+      host.crash()
+
+      const third = await simulation.run(openLogs(host.restart()))
+      const found = await simulation.run(openLog(third))
+      expect(found.logEndOffset, `seed ${seed}`).toBe(2)
+    }
+  })
+
+  test('of which a write failed keeps what was appended before when the disk has room again', async () => {
+    const simulation = createSimulation({ seed: 1 })
+    const host = simulation.host('a')
+    const logs = await simulation.run(openLogs(host.platform, { settings: { diskFullProbeIntervalMs: 100 } }))
+    const keys = { 'flush.messages': 1_000_000, 'internal.segment.bytes': 150 }
+    const log = await simulation.run(openLog(logs, keys))
+    const options = { leaderEpoch: 1 as LeaderEpoch, origin: 'client' } as const
+    log.appendAsLeader(batchOf(1, 'first'), options)
+    // The roll asks for a flush, which writes indexes: those do not fit.
+    host.disk.failNext({ operation: 'write', path: /index$|snapshot$/, code: 'ENOSPC' })
+    log.appendAsLeader(batchOf(1, 'second'), options)
+    await simulation.runUntil(() => !log.isOnline)
+    await simulation.runUntil(() => logs.get('orders', 0)?.isOnline === true)
+    expect(logs.get('orders', 0)?.logEndOffset).toBe(2)
+    expect(logs.get('orders', 0)?.flushedOffset).toBe(2)
+  })
+})

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deferred } from '../../../src/base/index.ts'
-import { type Answer, KafkaServer, type RequestHandler } from '../../../src/network/index.ts'
+import { type Answer, KafkaServer, type RequestHandler, type ResponseLoan } from '../../../src/network/index.ts'
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
 import { frameOf, type MemoryNetwork, type MemorySocket, memoryPlatform, settled } from './memory-network.ts'
 
@@ -396,19 +396,18 @@ describe('memory', () => {
     return frame.subarray(arrived)
   }
 
-  test('reading stops on all connections while the requests held are above the limit, and goes on after', async () => {
+  test('reading stops on all connections while the requests held are above every limit, and goes on after', async () => {
     const handler = new ManualHandler()
     const { network, server } = await serve(handler, { maxQueuedBytes: 2000 })
-    const sockets = Array.from({ length: 4 }, () => network.accept())
+    const sockets = Array.from({ length: 6 }, () => network.accept())
     for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, String(i).repeat(700)))
     await settled()
-    expect(server.statistics.requestBytes).toBeGreaterThan(2000)
+    expect(server.statistics.requestBytes).toBeGreaterThan(2000 + 500 + 1000)
     expect(sockets.every((socket) => socket.isPaused)).toBe(true)
     const late = network.accept()
     late.clientSends(request(plainKey, 'late'))
     expect(late.unreadBytes).toBeGreaterThan(0)
-    await handler.answer('0'.repeat(700))
-    await handler.answer('1'.repeat(700))
+    for (const text of ['0', '1', '2', '3']) await handler.answer(text.repeat(700))
     expect(handler.begun).toContain('late')
     expect(sockets.some((socket) => socket.isPaused)).toBe(false)
   })
@@ -423,6 +422,24 @@ describe('memory', () => {
     await settled()
     for (const socket of sockets) expect(socket.frames.map(({ length }) => length)).toEqual([898])
     expect(server.statistics.requestBytes).toBe(0)
+  })
+
+  test('small requests are read and answered while unfinished large ones hold all the memory', async () => {
+    const { network, server } = await serve(echo, { maxQueuedBytes: 2000 })
+    const large = Array.from({ length: 5 }, () => network.accept())
+    for (const socket of large) sendPart(socket, 1000, 520)
+    await settled()
+    expect(server.statistics.requestBytes).toBeGreaterThan(2000)
+    const small = network.accept()
+    for (const text of ['one', 'two', 'three']) {
+      small.clientSends(request(plainKey, text))
+      await settled()
+    }
+    expect(texts(small)).toEqual(['one', 'two', 'three'])
+    // What it may hold is its part of a reserve: not enough for a large one of its own.
+    sendPart(small, 1000, 150)
+    await settled()
+    expect(small.isPaused).toBe(true)
   })
 
   test('a peer that sends no more while others wait for its memory is closed', async () => {
@@ -460,6 +477,34 @@ describe('memory', () => {
     expect(slow.isClosed).toBe(true)
     expect(handler.begun).toEqual(['big', 'heartbeat', 'small'])
     expect(warnings()).toHaveLength(1)
+    expect(server.statistics.responseBytes).toBe(0)
+  })
+
+  test('answers that are read at the same time share the memory that is left, and none begins when it is lent out', async () => {
+    const loans: ResponseLoan[] = []
+    const begun: string[] = []
+    const handler: RequestHandler = {
+      handle: (frame, connection) => {
+        begun.push(frame.toString('utf8', 2))
+        loans.push(connection.lendResponseBytes(40_000_000))
+        return new Promise(() => undefined)
+      },
+      mayOverlap: () => false,
+      isBrief: () => false,
+    }
+    const { network, server } = await serve(handler, { maxQueuedBytes: 16_000_000 })
+    for (let i = 0; i < 20; i++) network.accept().clientSends(request(plainKey, `${i}`))
+    await settled()
+    const lentBytes = loans.reduce((sum, { bytes }) => sum + bytes, 0)
+    expect(loans[0]!.bytes).toBe(4_000_000)
+    expect(lentBytes).toBeLessThan(16_000_000 + 1024 * 1024)
+    expect(server.statistics.responseBytes).toBe(lentBytes)
+    expect(begun.length).toBeLessThan(20)
+    while (loans.length > 0) {
+      for (const loan of loans.splice(0)) loan.giveBack()
+      await settled()
+    }
+    expect(begun).toHaveLength(20)
     expect(server.statistics.responseBytes).toBe(0)
   })
 
