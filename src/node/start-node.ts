@@ -214,6 +214,7 @@ class Node implements RunningNode {
       store: new LedPartitionStore(replicas, maxBatchBytes),
       platform,
       logger: logger.child({ part: 'group' }),
+      metrics: this.metrics,
       partitionCount: () => coordination.image.topics.byName(groupTopic)?.partitions.length,
       writeTimeoutMs: values.offsetsCommitTimeoutMs,
     })
