@@ -28,7 +28,9 @@ export type BrokerMessage =
 /** A timer's own period is part of the delay that is recorded. */
 const loopDelayResolutionMs = 1
 
-process.env.UV_THREADPOOL_SIZE ??= '16' // before the pool is first used
+/** As the program sets it. */
+const poolThreads = 16
+process.env.UV_THREADPOOL_SIZE = String(poolThreads) // before the pool is first used
 
 process.once('message', (settings: BrokerSettings) => {
   serve(settings).catch((error: Error) => {
@@ -51,6 +53,7 @@ async function serve({ overrides }: BrokerSettings): Promise<void> {
     platform,
     logger,
     openRaftStorage: raftStorageOnDisk,
+    poolThreads,
   })
   const delays = monitorEventLoopDelay({ resolution: loopDelayResolutionMs })
   delays.enable()

@@ -64,6 +64,10 @@ async function main(): Promise<void> {
         const profileDirectory = values.profile
         return await start({ directory, isFull: values.full, seconds: seconds(3), profileDirectory })
       }
+      case 'micro': {
+        const { micro } = await import('./micro.ts')
+        return await micro({ directory, seconds: seconds(0.4), rows: values.rows })
+      }
       default:
         console.error(help)
         process.exitCode = 1

@@ -84,6 +84,13 @@ const rows: readonly Row[] = [
     produce: { recordBytes: 100, batchBytes: 1200, acks: 1, connections: 1, inFlight: 20 },
   },
   {
+    name: '1,000 partitions, no sync',
+    fullOnly: true,
+    partitions: 1000,
+    flush: 'never',
+    produce: { ...wide, recordBytes: 100, batchBytes: 16 * kibibyte, acks: 1 },
+  },
+  {
     name: 'fetch from memory',
     partitions: 8,
     flush: 'never',
@@ -191,8 +198,9 @@ export async function throughput(options: ThroughputOptions): Promise<void> {
       limits.disk === undefined ? '' : figure(limits.disk),
     ])
     const results: RowResult[] = []
+    const warmUp = options.brokers.length > 1 ? peerWarmUpMs : warmUpMs
     for (const start of options.brokers) {
-      results.push(await runRow(row, start, options.directory, options.seconds, limits))
+      results.push(await runRow(row, start, options.directory, options.seconds, limits, warmUp))
     }
     const base = results.at(-1)!
     for (const result of results) print(table, result, result === base ? undefined : base)
@@ -249,6 +257,8 @@ export async function limitsOf(row: Row, directory: string): Promise<Limits> {
 
 const topic = 'bench'
 const warmUpMs = 700
+/** Beside a peer, for both: a Java machine compiles what is hot only after some seconds. */
+const peerWarmUpMs = 8000
 
 export async function runRow(
   row: Row,
@@ -256,6 +266,7 @@ export async function runRow(
   parent: string,
   seconds: number,
   limits: Limits,
+  warmUp = warmUpMs,
 ): Promise<RowResult> {
   await mkdir(parent, { recursive: true })
   const directory = await mkdtemp(join(parent, 'broker-'))
@@ -264,7 +275,7 @@ export async function runRow(
     broker = await start(directory)
     const { partitions, flush } = row
     await createTopic(broker.port, topic, partitions, { 'flush.messages': flush === 'each' ? '1' : never })
-    const result = await measureRow(row, broker, seconds * 1000)
+    const result = await measureRow(row, broker, seconds * 1000, warmUp)
     const readBack = await readBackAll(broker, partitions, result.acknowledged)
     const { measured } = result
     const counted = row.fetch === undefined ? measured.produced : measured.fetched
@@ -283,7 +294,7 @@ export async function runRow(
   }
 }
 
-async function measureRow(row: Row, broker: BrokerUnderTest, measureMs: number): Promise<LoadResult> {
+async function measureRow(row: Row, broker: BrokerUnderTest, measureMs: number, warmUpMs: number): Promise<LoadResult> {
   const { produce, fetch, partitions } = row
   const base = { port: broker.port, topic, partitions }
   if (fetch === undefined) return await runLoad({ ...base, produce, warmUpMs, measureMs }, broker)

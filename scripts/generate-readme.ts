@@ -40,9 +40,10 @@ function commands(): string {
     const each = command.commands.length === 0 ? [command] : command.commands
     for (const leaf of each) {
       const path = leaf === command ? leaf.name() : `${command.name()} ${leaf.name()}`
-      const given = leaf.registeredArguments.map((argument) =>
-        argument.variadic ? `<${argument.name()}...>` : `<${argument.name()}>`,
-      )
+      const given = leaf.registeredArguments.map((argument) => {
+        const name = argument.variadic ? `${argument.name()}...` : argument.name()
+        return argument.required ? `<${name}>` : `[${name}]`
+      })
       rows.push([`\`rookery ${[path, ...given].join(' ')}\``, leaf.description()])
     }
   }

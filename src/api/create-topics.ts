@@ -35,6 +35,10 @@ export const createTopics = defineApi({
         })
       }
       seen.add(topic.name)
+      if (isAssignedTwice(topic)) {
+        const message = 'A partition stands twice in the assignment'
+        refused.set(topic.name, { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, message })
+      }
       const message = faultOf(topic)
       if (message !== undefined) refused.set(topic.name, { errorCode: ErrorCode.INVALID_REQUEST, message })
     }
@@ -66,6 +70,10 @@ function faultOf({ name, assignments, numPartitions, replicationFactor }: AskedT
     return 'Partitions and replication factor must be -1 where replicas are assigned'
   }
   return undefined
+}
+
+function isAssignedTwice({ assignments }: AskedTopic): boolean {
+  return new Set(assignments.map(({ partitionIndex }) => partitionIndex)).size < assignments.length
 }
 
 function createRequest({
@@ -106,7 +114,8 @@ function topicAnswer(result: CreateTopicResult, asked: CreateTopicRequest, conte
 
 function settingsOf({ configs }: CreateTopicRequest, context: RequestContext) {
   const overrides = new Map([...configs].filter((entry): entry is [string, string] => entry[1] !== null))
-  return describeTopicConfig(overrides, context.services.config).map((setting) => ({
+  const { dynamicConfig, coordination } = context.services
+  return describeTopicConfig(overrides, dynamicConfig.at(coordination.image.configs)).map((setting) => ({
     name: setting.name,
     value: setting.value,
     readOnly: setting.readOnly,

@@ -1,4 +1,10 @@
-import { type DescribedConfig, describeBrokerConfig, describeTopicConfig } from '../config/index.ts'
+import {
+  configSource,
+  type DescribedConfig,
+  describeBrokerConfig,
+  describeClusterDefaults,
+  describeTopicConfig,
+} from '../config/index.ts'
 import {
   apis,
   type DescribeConfigsRequest,
@@ -7,7 +13,7 @@ import {
   type MessageInput,
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
-import { distinct } from './distinct.ts'
+import { brokerNameFault, brokerResource, topicResource } from './config-resources.ts'
 import { errorMessageOf } from './errors.ts'
 import { isLegalTopicName } from './topic-names.ts'
 
@@ -17,67 +23,91 @@ import { isLegalTopicName } from './topic-names.ts'
  *   1  sources and synonyms     3  types, documentation     4  flexible
  *
  * Every key with the value that counts, not only those that were set: clients read all, change some and write all back. No
- * keys asked (null) is all keys. A broker describes itself only, by its own id; '' is the cluster's default, of which
- * nothing can be set yet.
+ * keys asked, null or none, is all keys. A broker describes itself only, by its own id; '' is what is set for all brokers
+ * of the cluster. A resource that stands twice is answered once, with the keys of both.
  */
 export const describeConfigs = defineApi({
   api: apis.DescribeConfigs,
   versions: { min: 1, max: 4 },
   handle: (request, context) => ({
-    body: {
-      results: distinct(request.resources, ({ resourceType, resourceName }) => `${resourceType}/${resourceName}`).map(
-        (resource) => describe(resource, request, context),
-      ),
-    },
+    body: { results: askedResources(request).map((resource) => describe(resource, request, context)) },
   }),
   fault: (request, errorCode) => ({
     results: request.resources.map((resource) => refused(resource, errorCode, errorMessageOf(errorCode))),
   }),
 })
 
-type Resource = DescribeConfigsRequest['resources'][number]
+interface Resource {
+  readonly resourceType: number
+  readonly resourceName: string
+}
+interface AskedResource extends Resource {
+  /** Undefined: all. */
+  readonly keys: ReadonlySet<string> | undefined
+}
 type ResourceAnswer = MessageInput<typeof DescribeConfigsResponse>['results'][number]
 
-const topicResource = 2
-const brokerResource = 4
+/** Each once: an answer is so large that a small request which names one topic a million times would need all memory. */
+function askedResources({ resources }: DescribeConfigsRequest): readonly AskedResource[] {
+  const asked = new Map<string, Resource & { keys: Set<string> | undefined }>()
+  for (const { resourceType, resourceName, configurationKeys } of resources) {
+    const keys = configurationKeys === null || configurationKeys.length === 0 ? undefined : new Set(configurationKeys)
+    const name = `${resourceType}/${resourceName}`
+    const before = asked.get(name)
+    if (before === undefined) asked.set(name, { resourceType, resourceName, keys })
+    else if (keys === undefined) before.keys = undefined
+    else for (const key of keys) before.keys?.add(key)
+  }
+  return [...asked.values()]
+}
 
-function describe(resource: Resource, request: DescribeConfigsRequest, context: RequestContext): ResourceAnswer {
-  const { resourceType, resourceName, configurationKeys } = resource
-  const { config, coordination, brokerId } = context.services
-  let settings: readonly DescribedConfig[]
+function describe(resource: AskedResource, request: DescribeConfigsRequest, context: RequestContext): ResourceAnswer {
+  const described = settingsOf(resource, context)
+  if ('errorCode' in described) return described
+  const { includeSynonyms, includeDocumentation } = request
+  const { keys } = resource
+  return {
+    errorCode: ErrorCode.NONE,
+    errorMessage: '',
+    resourceType: resource.resourceType,
+    resourceName: resource.resourceName,
+    configs: described.settings
+      .filter(({ name }) => keys === undefined || keys.has(name))
+      .map((setting) => ({
+        name: setting.name,
+        value: setting.value,
+        readOnly: setting.readOnly,
+        // As in Kafka, that of the first place which is listed.
+        configSource: setting.synonyms[0]?.source ?? configSource.default,
+        isSensitive: setting.sensitive,
+        synonyms: includeSynonyms ? setting.synonyms : [],
+        configType: setting.type,
+        documentation: includeDocumentation ? setting.documentation : null,
+      })),
+  }
+}
+
+function settingsOf(
+  resource: AskedResource,
+  context: RequestContext,
+): { readonly settings: readonly DescribedConfig[] } | ResourceAnswer {
+  const { resourceType, resourceName } = resource
+  const { topics, configs } = context.services.coordination.image
+  const config = context.services.dynamicConfig.at(configs)
   if (resourceType === topicResource) {
     if (!isLegalTopicName(resourceName)) return refused(resource, ErrorCode.INVALID_TOPIC_EXCEPTION, 'No topic name')
-    const { topics, configs } = coordination.image
     if (topics.byName(resourceName) === undefined) {
       return refused(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `There is no topic ${resourceName}`)
     }
-    settings = describeTopicConfig(configs.of('topic', resourceName), config)
-  } else if (resourceType === brokerResource) {
-    if (resourceName !== '' && resourceName !== String(brokerId)) {
-      return refused(resource, ErrorCode.INVALID_REQUEST, `This is broker ${brokerId}, it describes itself only`)
-    }
-    settings = resourceName === '' ? [] : describeBrokerConfig(config)
-  } else {
+    return { settings: describeTopicConfig(configs.of('topic', resourceName), config) }
+  }
+  if (resourceType !== brokerResource) {
     return refused(resource, ErrorCode.INVALID_REQUEST, `Resource type ${resourceType} has no settings here`)
   }
-  const asked = configurationKeys === null ? settings : settings.filter(({ name }) => configurationKeys.includes(name))
-  const { includeSynonyms, includeDocumentation } = request
-  return {
-    errorCode: ErrorCode.NONE,
-    errorMessage: null,
-    resourceType,
-    resourceName,
-    configs: asked.map((setting) => ({
-      name: setting.name,
-      value: setting.value,
-      readOnly: setting.readOnly,
-      configSource: setting.source,
-      isSensitive: setting.sensitive,
-      synonyms: includeSynonyms ? setting.synonyms : [],
-      configType: setting.type,
-      documentation: includeDocumentation ? setting.documentation : null,
-    })),
-  }
+  if (resourceName === '') return { settings: describeClusterDefaults(config) }
+  const fault = brokerNameFault(resourceName, context)
+  if (fault !== undefined) return refused(resource, ErrorCode.INVALID_REQUEST, fault)
+  return { settings: describeBrokerConfig(config) }
 }
 
 function refused({ resourceType, resourceName }: Resource, errorCode: ErrorCode, errorMessage: string | null) {

@@ -1,4 +1,10 @@
-import { CoordinationError, type CreateTopicRefusal, type DeleteTopicResult } from '../coordination/index.ts'
+import {
+  type AlterConfigResult,
+  CoordinationError,
+  type CreatePartitionsResult,
+  type CreateTopicRefusal,
+  type DeleteTopicResult,
+} from '../coordination/index.ts'
 import type {
   CoordinatorRefusal,
   DeleteGroupResponse,
@@ -7,7 +13,7 @@ import type {
   OffsetDeleteResponse,
 } from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
-import type { AppendOutcome, FetchSessionRefusal, ReplicaRefusal } from '../replication/index.ts'
+import type { AppendOutcome, DeleteRecordsOutcome, FetchSessionRefusal, ReplicaRefusal } from '../replication/index.ts'
 
 type ReasonOf<Outcome> = Outcome extends { readonly ok: false; readonly reason: infer Reason } ? Reason : never
 /** Why a service did not do what was asked. */
@@ -15,8 +21,11 @@ export type Refusal =
   | ReasonOf<AppendOutcome>
   | ReplicaRefusal
   | FetchSessionRefusal
+  | ReasonOf<DeleteRecordsOutcome>
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
+  | ReasonOf<CreatePartitionsResult>
+  | ReasonOf<AlterConfigResult>
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>

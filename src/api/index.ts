@@ -7,6 +7,7 @@
  *   dispatcher.ts    `Dispatcher`: from a frame to its API and back
  *   errors.ts        the one map from outcomes to error codes
  *   endpoints.ts     where clients are told to find brokers
+ *   config-resources.ts  topics and brokers, to which configs belong
  *   distinct.ts      what is asked twice is answered once
  *   topic-creator.ts topics that are made when a request needs them
  *   producer-ids.ts  ids from the controller's blocks

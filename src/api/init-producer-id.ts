@@ -6,7 +6,8 @@ import { defineApi } from './api.ts'
  *
  *   2  flexible     3  the producer's current id and epoch (KIP-360)     4  PRODUCER_FENCED     5  TRANSACTION_ABORTABLE
  *
- * Without a transactional id: a new id with epoch 0, whatever the request says of a current one, as in Kafka.
+ * Without a transactional id: a new id with epoch 0, whatever the request says of a current one, as in Kafka;
+ * but an id without an epoch, or an epoch without an id, is refused.
  *
  * Differs from Kafka: transactions are not built. An id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the one code
  * that every client takes as final: librdkafka tries again for a minute after any other, and there is no room for a message.
@@ -18,6 +19,9 @@ export const initProducerId = defineApi({
   brief: true,
   async handle(request, { services }) {
     if (request.transactionalId === '') return { body: refused(ErrorCode.INVALID_REQUEST) }
+    if ((request.producerId === -1) !== (request.producerEpoch === -1)) {
+      return { body: refused(ErrorCode.INVALID_REQUEST) }
+    }
     if (request.transactionalId !== null) return { body: refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) }
     try {
       const producerId = await services.producerIds.next()

@@ -1,5 +1,6 @@
-import { zeroUuid } from '../base/index.ts'
+import { type Uuid, zeroUuid } from '../base/index.ts'
 import type { TopicImage } from '../metadata/index.ts'
+
 import { apis, ErrorCode, type MessageInput, type MetadataRequest, type MetadataResponse } from '../protocol/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { clusterOperations, operationsNotAsked, topicOperations } from './authorized-operations.ts'
@@ -169,9 +170,15 @@ function answer(request: MetadataRequest, context: RequestContext, topics: reado
 function missingTopic({ name, topicId }: AskedTopic, errorCode: ErrorCode, apiVersion: number) {
   return {
     errorCode,
-    name: apiVersion >= 12 ? name : (name ?? ''),
+    name: nameTold(name, topicId, apiVersion),
     topicId,
     isInternal: name !== null && isInternalTopic(name),
     partitions: [],
   }
+}
+
+/** Who asks by an id is not told the name that stood beside it: it may be that of another topic. */
+function nameTold(name: string | null, topicId: Uuid, apiVersion: number): string | null {
+  if (apiVersion < 12) return name ?? ''
+  return topicId === zeroUuid ? name : null
 }

@@ -1,7 +1,10 @@
+import { alterConfigs } from './alter-configs.ts'
 import type { ServedApi } from './api.ts'
 import { apiVersions } from './api-versions.ts'
+import { createPartitions } from './create-partitions.ts'
 import { createTopics } from './create-topics.ts'
 import { deleteGroups } from './delete-groups.ts'
+import { deleteRecords } from './delete-records.ts'
 import { deleteTopics } from './delete-topics.ts'
 import { describeCluster } from './describe-cluster.ts'
 import { describeConfigs } from './describe-configs.ts'
@@ -13,6 +16,7 @@ import { describeTopicPartitions } from './describe-topic-partitions.ts'
 import { fetch } from './fetch.ts'
 import { findCoordinator } from './find-coordinator.ts'
 import { heartbeat } from './heartbeat.ts'
+import { incrementalAlterConfigs } from './incremental-alter-configs.ts'
 import { initProducerId } from './init-producer-id.ts'
 import { joinGroup } from './join-group.ts'
 import { leaveGroup } from './leave-group.ts'
@@ -44,9 +48,13 @@ export const servedApis: readonly ServedApi[] = [
   listGroups,
   apiVersions(() => servedApis),
   createTopics,
+  createPartitions,
   deleteTopics,
+  deleteRecords,
   initProducerId,
   describeConfigs,
+  alterConfigs,
+  incrementalAlterConfigs,
   describeCluster,
   offsetForLeaderEpoch,
   describeLogDirs,

@@ -1,5 +1,5 @@
 import type { BrokerId } from '../base/index.ts'
-import type { ParsedConfig } from '../config/index.ts'
+import type { DynamicConfig, ParsedConfig } from '../config/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
 import type { PartitionLog } from '../log/index.ts'
@@ -47,7 +47,10 @@ export interface LogDirectories {
 export interface ApiServicesOptions {
   readonly brokerId: BrokerId
   readonly clusterId: string
+  /** As it was at the start. */
   readonly config: ParsedConfig
+  /** The same under what was set since. */
+  readonly dynamicConfig: DynamicConfig
   readonly replicas: ReplicaService
   readonly logDirectories: LogDirectories
   readonly coordination: Coordination

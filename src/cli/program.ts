@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module'
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
 import type { GroupsOptions } from './commands/groups.ts'
 import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
-import type { CreateOptions, DeleteOptions, ListOptions, TopicsOptions } from './commands/topics.ts'
+import type { AlterOptions, CreateOptions, DeleteOptions, ListOptions, TopicsOptions } from './commands/topics.ts'
 import { exitCodes, reportOf } from './exit.ts'
 
 /**
@@ -12,9 +13,10 @@ import { exitCodes, reportOf } from './exit.ts'
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups
- *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups
+ *     commands/      start, topics, produce, consume, groups, configs
+ *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
  *     record-text.ts, lines.ts   records as text and JSON, both ways
+ *     settings.ts    key=value texts
  *     table.ts, output.ts        results for people and for programs
  *     exit.ts        exit codes, and a sentence for each fault
  *
@@ -48,6 +50,7 @@ export function createProgram(): Command {
   addProduce(program)
   addConsume(program)
   addGroups(program)
+  addConfigs(program)
   return program
 }
 
@@ -80,7 +83,7 @@ function addStart(program: Command): void {
 }
 
 function addTopics(program: Command): void {
-  const topics = program.command('topics').description('list, create, describe and delete topics')
+  const topics = program.command('topics').description('list, create, describe, alter and delete topics')
   connected(topics.command('list', { isDefault: true }).description('the topics of the cluster'))
     .option('--internal', "those of Kafka's own too")
     .action(async (options: ListOptions) => (await import('./commands/topics.ts')).list(options))
@@ -95,6 +98,13 @@ function addTopics(program: Command): void {
   connected(topics.command('describe').description('partitions, offsets and settings').argument('<names...>')).action(
     async (names: string[], options: TopicsOptions) => (await import('./commands/topics.ts')).describe(names, options),
   )
+  connected(topics.command('alter').description('add partitions, change settings').argument('<names...>'))
+    .option('-p, --partitions <count>', 'how many there are afterwards', wholeNumber(1))
+    .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
+    .option('-d, --delete-config <key>', "a setting that is to be the broker's again; repeatable", collect)
+    .action(async (names: string[], options: AlterOptions) =>
+      (await import('./commands/topics.ts')).alter(names, options),
+    )
   connected(topics.command('delete').description('delete topics with all their records').argument('<names...>'))
     .option('--if-exists', 'a topic that is not there is no error')
     .action(async (names: string[], options: DeleteOptions) =>
@@ -149,6 +159,28 @@ function addGroups(program: Command): void {
   connected(groups.command('describe').description('members, offsets and lag').argument('<ids...>')).action(
     async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).describe(ids, options),
   )
+}
+
+function addConfigs(program: Command): void {
+  const command = program.command('configs').description('describe and alter settings of topics and brokers')
+  const kind = () => new Argument('<kind>', 'of what').choices(['topic', 'broker'])
+  const names = () => new Argument('[names...]', 'topics, or ids of brokers; no id is what is set for all brokers')
+  connected(
+    command.command('describe').description('what is set, and by whom').addArgument(kind()).addArgument(names()),
+  )
+    .option('-a, --all', 'defaults too')
+    .action(async (of: configs.ConfigKind, which: string[], options: configs.DescribeOptions) =>
+      (await import('./commands/configs.ts')).describe(of, which, options),
+    )
+  connected(command.command('alter').description('change settings').addArgument(kind()).addArgument(names()))
+    .option('-s, --set <key=value>', 'a value; repeatable', collect)
+    .option('-d, --delete <key>', 'what is set no longer; repeatable', collect)
+    .option('--append <key=elements>', 'elements that are added to a list; repeatable', collect)
+    .option('--subtract <key=elements>', 'elements that are taken out of a list; repeatable', collect)
+    .option('--dry-run', 'only ask whether it could be done')
+    .action(async (of: configs.ConfigKind, which: string[], options: configs.AlterOptions) =>
+      (await import('./commands/configs.ts')).alter(of, which, options),
+    )
 }
 
 /** What every command that asks a broker has. */

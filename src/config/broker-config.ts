@@ -38,10 +38,16 @@ export interface ParsedConfig extends TopicDefaults {
 
 export interface ConfigEntry {
   readonly key: AnyKey
-  /** Canonical; null when the key has no value. */
+  /** The one that counts. Canonical, like the others; null when the key has no value. */
   readonly text: string | null
+  /** What the cluster's metadata says for this broker, and for every broker; null when it says nothing. */
+  readonly dynamicText: string | null
+  readonly clusterDefaultText: string | null
+  /** What the caller's `defaults`, file, environment and overrides say; null when they say nothing. */
+  readonly staticText: string | null
   /** What it would be if nothing had been set. */
   readonly defaultText: string | null
+  /** Of what was said at the start. */
   readonly source: SettingSource
 }
 
@@ -121,7 +127,11 @@ function readValues(
     const parsed = text === null ? null : key.parse(text)
     if (parsed === undefined) problems.push({ key: key.name, message: badValue(key, text, setting) })
     values[property] = parsed?.value ?? null
-    entries.set(key.name, { key, text: parsed?.text ?? null, defaultText, source: setting?.source ?? 'default' })
+    const source = setting?.source ?? 'default'
+    const parsedText = parsed?.text ?? null
+    const staticText = setting === undefined ? null : parsedText
+    const dynamic = { dynamicText: null, clusterDefaultText: null }
+    entries.set(key.name, { key, text: parsedText, ...dynamic, staticText, defaultText, source })
   }
   return { values: Object.freeze(values) as BrokerValues, entries }
 }
@@ -226,7 +236,7 @@ function requestMemoryBytesOf(values: BrokerValues): number {
 }
 
 /** For each topic key the text of the broker's first synonym that has one, or else the topic key's own default. */
-function inheritedTopicTexts(entries: ReadonlyMap<string, ConfigEntry>): ReadonlyMap<string, string> {
+export function inheritedTopicTexts(entries: ReadonlyMap<string, ConfigEntry>): ReadonlyMap<string, string> {
   const texts = new Map<string, string>()
   for (const key of Object.values<AnyKey>(topicKeys)) {
     const synonym = brokerSynonymsOf(key).find(({ name }) => (entries.get(name)?.text ?? null) !== null)

@@ -1,8 +1,9 @@
-import { boolean, declareKeys, double, enumOf, int, list, long, maxLong, string, type ValuesOf } from './keys.ts'
+import { boolean, declareKeys, double, enumOf, int, list, long, maxLong, short, string, type ValuesOf } from './keys.ts'
 
 /**
  * The keys of one node that Rookery acts on, with Kafka's names, types, limits and defaults; `kafkaDefault` and
- * `singleNodeDefault` mark the defaults that differ. Kafka's other keys are accepted and named at start.
+ * `singleNodeDefault` mark the defaults that differ. Kafka's other keys are accepted and named at start. `dynamic` as in Kafka, but
+ * for the listeners, which stay as they are while a node runs.
  */
 export const brokerKeys = declareKeys({
   // Who this node is.
@@ -56,7 +57,6 @@ export const brokerKeys = declareKeys({
   listeners: list('listeners', {
     default: ['PLAINTEXT://localhost:9092'],
     kafkaDefault: ['PLAINTEXT://:9092'],
-    dynamic: 'per-broker',
     doc: 'Where this node listens, each as NAME://host:port; no host is every address. Kafka listens on every address by default; without authentication Rookery does so only when asked',
   }),
   advertisedListeners: list('advertised.listeners', {
@@ -65,7 +65,6 @@ export const brokerKeys = declareKeys({
   }),
   listenerSecurityProtocolMap: string('listener.security.protocol.map', {
     default: 'SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT',
-    dynamic: 'per-broker',
     doc: 'The security protocol of each listener name, as NAME:PROTOCOL; the names of controller.listener.names are PLAINTEXT when it does not list them',
   }),
   controllerListenerNames: list('controller.listener.names', {
@@ -106,7 +105,7 @@ export const brokerKeys = declareKeys({
   maxConnections: int('max.connections', {
     default: 2_147_483_647,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The connections that this node holds at one time; further ones are closed at once',
   }),
   requestTimeoutMs: int('request.timeout.ms', {
@@ -158,27 +157,27 @@ export const brokerKeys = declareKeys({
   logSegmentBytes: int('log.segment.bytes', {
     default: 1_073_741_824,
     min: 1_048_576,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A segment is closed and a new one begun before it would grow past this',
   }),
   logRollMs: long('log.roll.ms', {
     default: null,
     min: 1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A segment is closed when it is this old; log.roll.hours when not set',
   }),
   logRollHours: int('log.roll.hours', { default: 168, min: 1, doc: 'As log.roll.ms, in hours' }),
   logRollJitterMs: long('log.roll.jitter.ms', {
     default: null,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'At most this much, at random, is taken from log.roll.ms; log.roll.jitter.hours when not set',
   }),
   logRollJitterHours: int('log.roll.jitter.hours', { default: 0, min: 0, doc: 'As log.roll.jitter.ms, in hours' }),
   logRetentionMs: long('log.retention.ms', {
     default: null,
     min: -1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A segment is removed when its newest record is older than this; -1 is never; log.retention.minutes when not set',
   }),
   logRetentionMinutes: int('log.retention.minutes', {
@@ -189,7 +188,7 @@ export const brokerKeys = declareKeys({
   logRetentionHours: int('log.retention.hours', { default: 168, min: -1, doc: 'As log.retention.ms, in hours' }),
   logRetentionBytes: long('log.retention.bytes', {
     default: -1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'Oldest segments are removed while a partition is larger than this; -1 is never',
   }),
   logRetentionCheckIntervalMs: long('log.retention.check.interval.ms', {
@@ -206,51 +205,51 @@ export const brokerKeys = declareKeys({
   logSegmentDeleteDelayMs: long('log.segment.delete.delay.ms', {
     default: 60_000,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'Time from taking a file out of use to removing it',
   }),
   logCleanupPolicy: list('log.cleanup.policy', {
     default: ['delete'],
     oneOf: ['compact', 'delete'],
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'What becomes of old data: removed (delete), or only the last record of each key kept (compact)',
   }),
   logCleanerDeleteRetentionMs: long('log.cleaner.delete.retention.ms', {
     default: 86_400_000,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'How long compaction keeps the mark of a deleted key',
   }),
   logCleanerMinCleanableRatio: double('log.cleaner.min.cleanable.ratio', {
     default: 0.5,
     min: 0,
     max: 1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A log is compacted when this part of it was not compacted yet',
   }),
   logCleanerMinCompactionLagMs: long('log.cleaner.min.compaction.lag.ms', {
     default: 0,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A record younger than this is not compacted',
   }),
   logCleanerMaxCompactionLagMs: long('log.cleaner.max.compaction.lag.ms', {
     default: maxLong,
     min: 1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A record older than this is compacted whatever the ratio',
   }),
   logFlushIntervalMessages: long('log.flush.interval.messages', {
     default: 1,
     kafkaDefault: maxLong,
     min: 1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'At 1 every acknowledged record was synced to disk before the answer; at any other value a partition is synced in the background after this many records. Kafka leaves syncing to the operating system by default',
   }),
   logFlushIntervalMs: long('log.flush.interval.ms', {
     default: null,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A record is synced to disk at the latest after this time; log.flush.scheduler.interval.ms when not set',
   }),
   logFlushSchedulerIntervalMs: long('log.flush.scheduler.interval.ms', {
@@ -276,48 +275,48 @@ export const brokerKeys = declareKeys({
   logIndexIntervalBytes: int('log.index.interval.bytes', {
     default: 4096,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'Bytes of records between two entries of an index',
   }),
   logIndexSizeMaxBytes: int('log.index.size.max.bytes', {
     default: 10_485_760,
     min: 4,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The largest index; a full one closes its segment',
   }),
   logPreallocate: boolean('log.preallocate', {
     default: false,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A new segment takes its full size on disk at once',
   }),
   logMessageTimestampType: enumOf('log.message.timestamp.type', {
     default: 'CreateTime',
     oneOf: ['CreateTime', 'LogAppendTime'],
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The time in a record: the producer’s, or when it was appended',
   }),
   logMessageTimestampBeforeMaxMs: long('log.message.timestamp.before.max.ms', {
     default: maxLong,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A record whose time is further in the past than this is refused',
   }),
   logMessageTimestampAfterMaxMs: long('log.message.timestamp.after.max.ms', {
     default: 3_600_000,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A record whose time is further in the future than this is refused',
   }),
   messageMaxBytes: int('message.max.bytes', {
     default: 1_048_588,
     min: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The largest record batch, as compressed',
   }),
   compressionType: enumOf('compression.type', {
     default: 'producer',
     oneOf: ['uncompressed', 'zstd', 'lz4', 'snappy', 'gzip', 'producer'],
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'How records are stored: as the producer compressed them, or compressed anew',
   }),
   compressionGzipLevel: int('compression.gzip.level', {
@@ -325,44 +324,44 @@ export const brokerKeys = declareKeys({
     min: -1,
     max: 9,
     except: 0,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The level of gzip where compression.type is gzip',
   }),
   compressionLz4Level: int('compression.lz4.level', {
     default: 9,
     min: 1,
     max: 17,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The level of lz4 where compression.type is lz4',
   }),
   compressionZstdLevel: int('compression.zstd.level', {
     default: 3,
     min: -131_072,
     max: 22,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'The level of zstd where compression.type is zstd',
   }),
   minInsyncReplicas: int('min.insync.replicas', {
     default: 1,
     min: 1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A write with acks=all is refused while fewer replicas than this are in sync',
   }),
   uncleanLeaderElectionEnable: boolean('unclean.leader.election.enable', {
     default: false,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A replica that is not in sync may become leader when no other is left, which loses records',
   }),
   logLocalRetentionMs: long('log.local.retention.ms', {
     default: -2,
     min: -2,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'Told to clients only: tiered storage is not built',
   }),
   logLocalRetentionBytes: long('log.local.retention.bytes', {
     default: -2,
     min: -2,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'Told to clients only: tiered storage is not built',
   }),
 
@@ -394,11 +393,10 @@ export const brokerKeys = declareKeys({
     min: 1,
     doc: 'Partitions of __consumer_offsets; must not change once it is there',
   }),
-  offsetsTopicReplicationFactor: int('offsets.topic.replication.factor', {
+  offsetsTopicReplicationFactor: short('offsets.topic.replication.factor', {
     default: 3,
     singleNodeDefault: 1,
     min: 1,
-    max: 32_767,
     doc: 'Replicas of each partition of __consumer_offsets',
   }),
   offsetsTopicSegmentBytes: int('offsets.topic.segment.bytes', {
@@ -426,7 +424,7 @@ export const brokerKeys = declareKeys({
   producerIdExpirationMs: int('producer.id.expiration.ms', {
     default: 86_400_000,
     min: 1,
-    dynamic: 'cluster-wide',
+    dynamic: true,
     doc: 'A producer that wrote nothing to a partition for this long is forgotten there',
   }),
   producerIdExpirationCheckIntervalMs: int('producer.id.expiration.check.interval.ms', {

@@ -15,6 +15,10 @@
  * | the file                   | `log.dirs=/var/lib/rookery`                |
  * | environment                | `ROOKERY_LOG_DIRS=/var/lib/rookery`        |
  * | overrides                  | `--override log.dirs=/var/lib/rookery`     |
+ * | cluster default, dynamic   | AlterConfigs of broker ''                  |
+ * | this broker's, dynamic     | AlterConfigs of broker '1'                 |
+ *
+ * The last two come from the cluster's metadata while the node runs (`DynamicConfig`), for the keys that are `dynamic`.
  *
  * What holds:
  * - A key that Kafka knows and Rookery doesn't use is accepted (`unused`), so that Kafka's files work; any other is refused,
@@ -23,7 +27,8 @@
  * - Every key keeps its text beside its value: a LONG past 2^53 (Kafka's 9223372036854775807) is Infinity as a value, so
  *   that comparing with it means "no limit", and has all its digits when a client asks.
  *
- * Runs once at start, and per topic when its settings change. Pure: no clock, no file, no environment of its own.
+ * Runs once at start, per topic when its settings change, and when dynamic settings of brokers change. Pure: no clock, no
+ * file, no environment of its own.
  */
 export { type ConfigEntry, type ParsedConfig, parseConfig } from './broker-config.ts'
 export { brokerKeys } from './broker-keys.ts'
@@ -36,8 +41,10 @@ export {
   configType,
   type DescribedConfig,
   describeBrokerConfig,
+  describeClusterDefaults,
   describeTopicConfig,
 } from './describe.ts'
+export { type BrokerConfigTexts, DynamicConfig, listDefaultOf, validateDynamicConfig } from './dynamic-config.ts'
 export {
   type AnyKey,
   boolean,

@@ -1,8 +1,5 @@
-/** Kafka's type of a key, as DescribeConfigs answers it. SHORT and CLASS are not used by any key declared here. */
-export type KeyType = 'BOOLEAN' | 'STRING' | 'INT' | 'LONG' | 'DOUBLE' | 'LIST' | 'PASSWORD'
-
-/** What Kafka lets one change while the broker runs: nothing, the value of one broker, or that and the cluster's default. */
-export type Dynamic = 'read-only' | 'per-broker' | 'cluster-wide'
+/** Kafka's type of a key, as DescribeConfigs answers it. CLASS is not used by any key declared here. */
+export type KeyType = 'BOOLEAN' | 'STRING' | 'INT' | 'SHORT' | 'LONG' | 'DOUBLE' | 'LIST' | 'PASSWORD'
 
 /** A declared setting: its name on the outside, its typed value on the inside. Made by the builders below, frozen. */
 export interface Key<T> {
@@ -17,7 +14,8 @@ export interface Key<T> {
   readonly documentation: string
   /** In words, for error messages: 'a whole number from 0 to 2147483647'. */
   readonly allowed: string
-  readonly dynamic: Dynamic
+  /** May be changed while the broker runs, for one broker or for all. */
+  readonly dynamic: boolean
   /** Its value is shown nowhere. */
   readonly sensitive: boolean
   /** Accepted, but not listed in DescribeConfigs. */
@@ -40,8 +38,8 @@ export type ValuesOf<Keys> = { readonly [Name in keyof Keys]: Keys[Name] extends
 
 interface Options {
   readonly doc: string
-  /** 'read-only' when left out. */
-  readonly dynamic?: Dynamic
+  /** False when left out. */
+  readonly dynamic?: boolean
   readonly internal?: boolean
 }
 
@@ -84,14 +82,23 @@ export function declareKeys<const Keys extends Readonly<Record<string, AnyKey>>>
 export function int(name: string, options: NumberOptions<number>): Key<number>
 export function int(name: string, options: NumberOptions<number | null>): Key<number | null>
 export function int(name: string, options: NumberOptions<number | null>): Key<number> | Key<number | null> {
-  const min = options.min ?? -(2 ** 31)
-  const max = options.max ?? 2 ** 31 - 1
+  return whole(name, 'INT', 32, options)
+}
+
+/** SHORT: a whole number of 16 bits. */
+export function short(name: string, options: NumberOptions<number>): Key<number> {
+  return whole(name, 'SHORT', 16, options) as Key<number>
+}
+
+function whole(name: string, type: KeyType, bits: number, options: NumberOptions<number | null>): Key<number | null> {
+  const min = options.min ?? -(2 ** (bits - 1))
+  const max = options.max ?? 2 ** (bits - 1) - 1
   const { except } = options
   const allowed = `a whole number from ${min} to ${max}${except === undefined ? '' : ` but not ${except}`}`
-  return key<number | null>(name, 'INT', options, allowed, (text) => {
-    const whole = wholeNumber(text)
-    if (whole === undefined || whole < min || whole > max || Number(whole) === except) return undefined
-    return { value: Number(whole), text: whole.toString() }
+  return key<number | null>(name, type, options, allowed, (text) => {
+    const number = wholeNumber(text)
+    if (number === undefined || number < min || number > max || Number(number) === except) return undefined
+    return { value: Number(number), text: number.toString() }
   })
 }
 
@@ -201,7 +208,7 @@ function key<T>(
     singleNodeDefaultText: textOf(options.singleNodeDefault),
     documentation: options.doc,
     allowed,
-    dynamic: options.dynamic ?? 'read-only',
+    dynamic: options.dynamic ?? false,
     sensitive,
     internal: options.internal ?? false,
     parse: (text: string) => (text.length > maxTextLength ? undefined : parse(text.trim())),

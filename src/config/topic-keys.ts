@@ -12,6 +12,14 @@ export function brokerSynonymsOf(key: Key<unknown>): readonly BrokerSynonym[] {
   return synonyms.get(key.name) ?? []
 }
 
+/** The broker's keys that say the same thing as `name`, in other units or more weakly, with itself, from the strongest. */
+export function equivalentBrokerKeys(name: string): readonly string[] {
+  for (const group of synonyms.values()) {
+    if (group.length > 1 && group.some((synonym) => synonym.name === name)) return group.map((synonym) => synonym.name)
+  }
+  return [name]
+}
+
 /**
  * Every key of a topic in Kafka 4.3, with its type, limits and default. Rookery acts on those that `TopicConfig` lists;
  * the others are kept and answered, so that a client that reads all of them and writes them back loses nothing.

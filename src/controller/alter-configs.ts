@@ -1,16 +1,21 @@
 import type { BrokerId } from '../base/index.ts'
 import type { MetadataImage, MetadataRecord } from '../metadata/index.ts'
 import { type ConfigRules, type Decision, maxRecordsPerEntry } from './decision.ts'
-import type { AlterConfigRequest, AlterConfigResult } from './requests.ts'
+import type { AlterConfigRequest, AlterConfigResult, ConfigChange } from './requests.ts'
 import { topicNameFault } from './topic-name.ts'
 
-/** Each resource by itself: all of its changes or none. The configs that result must be valid together. */
+type Refusal = Extract<AlterConfigResult, { ok: false }>
+
+/**
+ * Each resource by itself: all of its changes or none. The configs that result must be valid together. Checks in Kafka's
+ * order: lists, the resource's name, the configs, and only then whether the topic exists.
+ */
 export function alterConfigs(
   image: MetadataImage,
   requests: readonly AlterConfigRequest[],
   context: { readonly configRules: ConfigRules; readonly validateOnly: boolean },
 ): Decision<readonly AlterConfigResult[]> {
-  if (requests.reduce((count, { changes }) => count + changes.size, 0) > maxRecordsPerEntry) {
+  if (requests.reduce((count, request) => count + recordCount(image, request), 0) > maxRecordsPerEntry) {
     const refusal = invalid(`The request changes more than ${maxRecordsPerEntry} configs at once`)
     return { records: [], response: requests.map(() => refusal) }
   }
@@ -19,25 +24,81 @@ export function alterConfigs(
   const records: MetadataRecord[] = []
   const response = requests.map((request): AlterConfigResult => {
     if ((counts.get(resourceOf(request)) ?? 0) > 1) return invalid(`${resourceOf(request)} is in the request twice`)
-    const refusal = resourceRefusal(image, request) ?? configRefusal(image, request, context.configRules)
+    const configs = changedConfigs(image, request, context.configRules)
+    if ('ok' in configs) return configs
+    const refusal = configRefusal(request, configs, context.configRules) ?? resourceRefusal(image, request)
     if (refusal !== undefined) return refusal
-    records.push(...changedRecords(image, request))
+    records.push(...changedRecords(image, request, configs))
     return { ok: true }
   })
   return { records: context.validateOnly ? [] : records, response }
+}
+
+/** At most. */
+function recordCount(image: MetadataImage, { resourceType, resourceName, changes, replaces }: AlterConfigRequest) {
+  return changes.size + (replaces ? image.configs.of(resourceType, resourceName).size : 0)
 }
 
 function resourceOf({ resourceType, resourceName }: AlterConfigRequest): string {
   return `${resourceType} ${JSON.stringify(resourceName)}`
 }
 
-function resourceRefusal(image: MetadataImage, request: AlterConfigRequest): AlterConfigResult | undefined {
+/** The resource's configs as they would be. */
+function changedConfigs(
+  image: MetadataImage,
+  { resourceType, resourceName, changes, replaces }: AlterConfigRequest,
+  rules: ConfigRules,
+): ReadonlyMap<string, string> | Refusal {
+  const before = image.configs.of(resourceType, resourceName)
+  const configs = new Map(replaces ? [] : before)
+  for (const [key, change] of changes) {
+    if (change === null) configs.delete(key)
+    else if (typeof change === 'string') configs.set(key, change)
+    else {
+      const elements = before.has(key) ? elementsOf(before.get(key)!) : rules.listDefault(resourceType, key)
+      if (elements === undefined || rules.listDefault(resourceType, key) === undefined) {
+        return refuse('invalid-config', `${key} is no list: elements can't be added or taken out`)
+      }
+      configs.set(key, changedList(elements, change).join(','))
+    }
+  }
+  return configs
+}
+
+function changedList(elements: readonly string[], change: Exclude<ConfigChange, string | null>): readonly string[] {
+  if ('append' in change) return [...new Set([...elements, ...elementsOf(change.append)])]
+  const removed = new Set(elementsOf(change.subtract))
+  return elements.filter((element) => !removed.has(element))
+}
+
+function elementsOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((element) => element.trim())
+    .filter((element) => element !== '')
+}
+
+function configRefusal(
+  { resourceType, resourceName }: AlterConfigRequest,
+  configs: ReadonlyMap<string, string>,
+  rules: ConfigRules,
+): Refusal | undefined {
+  if (resourceType === 'broker') {
+    const fault = rules.brokerFault(configs)
+    return fault === undefined ? undefined : invalid(fault.message)
+  }
+  if (resourceName === '') return invalid('There are no configs for all topics')
+  const nameFault = topicNameFault(resourceName)
+  if (nameFault !== undefined) return refuse('invalid-topic', nameFault)
+  const fault = rules.topicFault(configs)
+  return fault === undefined ? undefined : refuse('invalid-config', fault.message)
+}
+
+function resourceRefusal(image: MetadataImage, request: AlterConfigRequest): Refusal | undefined {
   const { resourceType, resourceName } = request
   if (resourceType === 'topic') {
-    const fault = topicNameFault(resourceName)
-    if (fault !== undefined) return invalid(fault)
     if (image.topics.byName(resourceName) !== undefined) return undefined
-    return { ok: false, reason: 'unknown-topic', message: `Topic ${resourceName} does not exist` }
+    return refuse('unknown-topic', `Topic ${resourceName} does not exist`)
   }
   if (resourceName === '') return undefined
   if (!/^(0|[1-9]\d{0,9})$/.test(resourceName)) return invalid(`${resourceOf(request)} is no broker id`)
@@ -45,32 +106,30 @@ function resourceRefusal(image: MetadataImage, request: AlterConfigRequest): Alt
   return invalid(`Broker ${resourceName} is not registered`)
 }
 
-function configRefusal(
-  image: MetadataImage,
-  { resourceType, resourceName, changes }: AlterConfigRequest,
-  rules: ConfigRules,
-): AlterConfigResult | undefined {
-  const configs = new Map(image.configs.of(resourceType, resourceName))
-  for (const [key, value] of changes) {
-    if (value === null) configs.delete(key)
-    else configs.set(key, value)
-  }
-  const fault = resourceType === 'topic' ? rules.topicFault(configs) : rules.brokerFault(configs, resourceName === '')
-  return fault === undefined ? undefined : { ok: false, reason: 'invalid-config', message: fault.message }
-}
-
+/** What differs, and nothing else. */
 function changedRecords(
   image: MetadataImage,
-  { resourceType, resourceName, changes }: AlterConfigRequest,
+  { resourceType, resourceName }: AlterConfigRequest,
+  configs: ReadonlyMap<string, string>,
 ): MetadataRecord[] {
   const before = image.configs.of(resourceType, resourceName)
+  const record = (key: string, value: string | null): MetadataRecord => ({
+    type: 'Config',
+    resourceType,
+    resourceName,
+    key,
+    value,
+  })
   const records: MetadataRecord[] = []
-  for (const [key, value] of changes) {
-    if ((before.get(key) ?? null) !== value) records.push({ type: 'Config', resourceType, resourceName, key, value })
-  }
+  for (const [key, value] of configs) if (before.get(key) !== value) records.push(record(key, value))
+  for (const key of before.keys()) if (!configs.has(key)) records.push(record(key, null))
   return records
 }
 
-function invalid(message: string): AlterConfigResult {
-  return { ok: false, reason: 'invalid-request', message }
+function invalid(message: string): Refusal {
+  return refuse('invalid-request', message)
+}
+
+function refuse(reason: Refusal['reason'], message: string): Refusal {
+  return { ok: false, reason, message }
 }

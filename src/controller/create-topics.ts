@@ -1,13 +1,12 @@
-import type { BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../base/index.ts'
+import type { BrokerId, Uuid } from '../base/index.ts'
 import {
   hasCollisionCharacters,
   type MetadataImage,
   type MetadataRecord,
-  noLeader,
   normalizedTopicName,
 } from '../metadata/index.ts'
+import { assignmentFault, partitionRecords } from './assignment.ts'
 import { type ConfigRules, type ControllerSettings, type Decision, maxRecordsPerEntry } from './decision.ts'
-import { electLeader, isActive } from './election.ts'
 import { placePartitions } from './placement.ts'
 import type { CreateTopicRefusal, CreateTopicRequest, CreateTopicResult } from './requests.ts'
 import { topicNameFault } from './topic-name.ts'
@@ -151,26 +150,6 @@ function assignedReplicas(image: MetadataImage, assignments: ReadonlyMap<number,
   return { ok: true, replicas }
 }
 
-/** `factor`: the number of replicas of the partitions before, undefined for the first. */
-function assignmentFault(
-  image: MetadataImage,
-  replicas: readonly BrokerId[],
-  factor: number | undefined,
-): string | undefined {
-  if (replicas.length === 0) return 'the assignment has no replicas'
-  const negative = replicas.find((brokerId) => brokerId < 0)
-  if (negative !== undefined) return `broker id ${negative} is invalid`
-  const twice = replicas.find((brokerId, i) => replicas.indexOf(brokerId) !== i)
-  if (twice !== undefined) return `broker ${twice} is in the assignment twice`
-  const unknown = replicas.find((brokerId) => image.cluster.broker(brokerId) === undefined)
-  if (unknown !== undefined) return `broker ${unknown} is not registered`
-  if (factor !== undefined && replicas.length !== factor) {
-    return `the assignment has ${replicas.length} replicas where those before have ${factor}`
-  }
-  if (!replicas.some((brokerId) => isActive(image, brokerId))) return 'all its brokers are fenced or shutting down'
-  return undefined
-}
-
 function topicRecords(
   image: MetadataImage,
   { name, configs }: CreateTopicRequest,
@@ -181,20 +160,7 @@ function topicRecords(
   for (const [key, value] of configs) {
     records.push({ type: 'Config', resourceType: 'topic', resourceName: name, key, value })
   }
-  for (const [partition, replicas] of replicasByPartition.entries()) {
-    const isr = replicas.filter((brokerId) => isActive(image, brokerId))
-    const leader = electLeader({ replicas, isr, leader: noLeader }, (brokerId) => isr.includes(brokerId))
-    records.push({
-      type: 'Partition',
-      topicId,
-      partition,
-      replicas,
-      isr,
-      leader,
-      leaderEpoch: 0 as LeaderEpoch,
-      partitionEpoch: 0 as PartitionEpoch,
-    })
-  }
+  records.push(...partitionRecords(image, topicId, 0, replicasByPartition))
   return records
 }
 

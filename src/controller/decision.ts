@@ -20,12 +20,16 @@ export interface ControllerSettings {
   readonly defaultReplicationFactor: number
   /** `delete.topic.enable`. */
   readonly topicDeletionEnabled: boolean
+  /** Topics that never get further partitions: what lies in which of them is computed from their number. */
+  readonly fixedTopics: ReadonlySet<string>
 }
 
 /** Which configs are valid is known elsewhere: undefined when all of `configs` are, else why the first bad one is not. */
 export interface ConfigRules {
   /** A topic's own configs, whole. Null values are not valid. */
   topicFault(configs: ReadonlyMap<string, string | null>): { readonly message: string } | undefined
-  /** Dynamic configs of one broker, or of all when `isClusterDefault`, whole. */
-  brokerFault(configs: ReadonlyMap<string, string>, isClusterDefault: boolean): { readonly message: string } | undefined
+  /** Dynamic configs of one broker, or of all, whole. */
+  brokerFault(configs: ReadonlyMap<string, string>): { readonly message: string } | undefined
+  /** The elements of a LIST where it isn't set; undefined for a key that is no list. */
+  listDefault(resourceType: 'topic' | 'broker', key: string): readonly string[] | undefined
 }

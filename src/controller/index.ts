@@ -24,6 +24,7 @@ export { alterConfigs } from './alter-configs.ts'
 export { BrokerSessions } from './broker-sessions.ts'
 export { fenceBroker, handleHeartbeat, registerBroker, unregisterBroker } from './brokers.ts'
 export { clusterStart } from './cluster-start.ts'
+export { type CreatePartitionsContext, createPartitions } from './create-partitions.ts'
 export { type CreateTopicsContext, createTopics } from './create-topics.ts'
 export type { ConfigRules, ControllerSettings, Decision } from './decision.ts'
 export { deleteTopics } from './delete-topics.ts'
@@ -43,6 +44,9 @@ export type {
   BrokerHeartbeatResult,
   BrokerRegistration,
   BrokerRun,
+  ConfigChange,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRefusal,
   CreateTopicRequest,
   CreateTopicResult,

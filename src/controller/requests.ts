@@ -33,6 +33,29 @@ export type CreateTopicResult =
     }
   | { readonly ok: false; readonly name: string; readonly reason: CreateTopicRefusal; readonly message: string }
 
+export interface CreatePartitionsRequest {
+  readonly name: string
+  /** How many partitions the topic has afterwards. */
+  readonly totalCount: number
+  /** Replicas of each new partition, in the order of their indexes; the controller places them when left out. */
+  readonly assignments?: readonly (readonly BrokerId[])[]
+}
+
+export type CreatePartitionsResult =
+  | { readonly ok: true; readonly name: string }
+  | {
+      readonly ok: false
+      readonly name: string
+      readonly reason:
+        | 'unknown-topic'
+        | 'invalid-partitions'
+        | 'invalid-replica-assignment'
+        | 'invalid-replication-factor'
+        | 'invalid-request'
+        | 'policy-violation'
+      readonly message: string
+    }
+
 /** By name or by id. */
 export type DeleteTopicRequest = { readonly name: string } | { readonly topicId: Uuid }
 
@@ -47,15 +70,20 @@ export type DeleteTopicResult =
 export interface AlterConfigRequest {
   readonly resourceType: 'topic' | 'broker'
   readonly resourceName: string
-  /** Sets a key, or removes it with null. */
-  readonly changes: ReadonlyMap<string, string | null>
+  /** By key. */
+  readonly changes: ReadonlyMap<string, ConfigChange>
+  /** True: keys that are set and not among the changes are removed. */
+  readonly replaces?: boolean
 }
+
+/** Sets a key, removes it (null), or adds elements to a LIST or takes some out: texts with commas between the elements. */
+export type ConfigChange = string | null | { readonly append: string } | { readonly subtract: string }
 
 export type AlterConfigResult =
   | { readonly ok: true }
   | {
       readonly ok: false
-      readonly reason: 'unknown-topic' | 'invalid-config' | 'invalid-request'
+      readonly reason: 'unknown-topic' | 'invalid-topic' | 'invalid-config' | 'invalid-request'
       readonly message: string
     }
 

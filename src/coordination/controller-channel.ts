@@ -6,6 +6,8 @@ import type {
   BrokerRegistration,
   BrokerRun,
   ControllerAnswer,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
@@ -23,6 +25,10 @@ export interface ControllerRequests {
   readonly deleteTopics: {
     readonly request: { readonly requests: readonly DeleteTopicRequest[]; readonly validateOnly: boolean }
     readonly response: readonly DeleteTopicResult[]
+  }
+  readonly createPartitions: {
+    readonly request: { readonly requests: readonly CreatePartitionsRequest[]; readonly validateOnly: boolean }
+    readonly response: readonly CreatePartitionsResult[]
   }
   readonly alterConfigs: {
     readonly request: { readonly requests: readonly AlterConfigRequest[]; readonly validateOnly: boolean }

@@ -3,6 +3,8 @@ import type {
   AlterConfigRequest,
   AlterConfigResult,
   BrokerRegistration,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
@@ -71,7 +73,11 @@ export interface QuorumFacts {
 export interface Admin {
   createTopics(requests: readonly CreateTopicRequest[], options: AdminOptions): Promise<readonly CreateTopicResult[]>
   deleteTopics(requests: readonly DeleteTopicRequest[], options: AdminOptions): Promise<readonly DeleteTopicResult[]>
-  /** Sets (value) or removes (null) single keys of resources. */
+  createPartitions(
+    requests: readonly CreatePartitionsRequest[],
+    options: AdminOptions,
+  ): Promise<readonly CreatePartitionsResult[]>
+  /** Changes keys of topics and brokers: single ones, or all of a resource. */
   alterConfigs(requests: readonly AlterConfigRequest[], options: AdminOptions): Promise<readonly AlterConfigResult[]>
 }
 

@@ -131,6 +131,10 @@ function checkHeader(records: Buffer, options: AppendOptions, config: TopicConfi
       `Record batch of producer ${view.producerId} has epoch ${view.producerEpoch} and sequence ${view.baseSequence}`,
     )
   }
+  // Such ids read as one and the same: the second of two producers would have its records taken for those of the first.
+  if (!Number.isSafeInteger(view.producerId)) {
+    return refused('invalid-record', 'Record batch has a producer id that no broker gave out')
+  }
   if (isClient && view.hasLogAppendTime) {
     return refused('invalid-timestamp', 'Producers may not set timestamp type LogAppendTime')
   }

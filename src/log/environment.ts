@@ -19,7 +19,7 @@ export interface LogEnvironment {
   readonly tailCache: TailCache
   readonly indexCache: IndexCache
   /** Milliseconds after its last write until an idempotent producer is forgotten. */
-  readonly producerIdExpirationMs: number
+  producerIdExpirationMs: number
 }
 
 /** The log directory that a log lies in. */

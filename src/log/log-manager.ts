@@ -102,6 +102,8 @@ export interface LogManager {
   /** Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. */
   delete(topic: string, partition: number): Promise<void>
   updateTopicConfig(topic: string, config: TopicConfig): void
+  /** `producer.id.expiration.ms` from now on. */
+  setProducerIdExpiration(expirationMs: number): void
   /** Runs retention on every log now. */
   enforceRetention(): Promise<void>
   directories(): readonly LogDirectoryStatus[]
@@ -330,6 +332,10 @@ class DirectoryLogManager implements LogManager {
 
   updateTopicConfig(topic: string, config: TopicConfig): void {
     for (const log of this.#allLogs()) if (log.topic === topic) log.updateConfig(config)
+  }
+
+  setProducerIdExpiration(expirationMs: number): void {
+    this.#environment.producerIdExpirationMs = expirationMs
   }
 
   async enforceRetention(): Promise<void> {

@@ -51,6 +51,8 @@ export interface ServerStatistics {
  * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
  */
 export class KafkaServer {
+  /** Of the options at first; may be changed, and connections that are above a lower limit then stay. */
+  maxConnections: number
   readonly #options: KafkaServerOptions
   readonly #connections = new Set<Connection>()
   readonly #listeners: Listener[] = []
@@ -73,6 +75,7 @@ export class KafkaServer {
 
   constructor(options: KafkaServerOptions) {
     this.#options = options
+    this.maxConnections = options.maxConnections
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
     this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
@@ -139,9 +142,9 @@ export class KafkaServer {
   }
 
   #accept(socket: Socket, listenerName: string): void {
-    if (this.#isClosing || this.#connections.size >= this.#options.maxConnections) {
+    if (this.#isClosing || this.#connections.size >= this.maxConnections) {
       if (!this.#isClosing) {
-        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.#options.maxConnections }
+        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.maxConnections }
         this.#options.log.warn(fields, 'connection refused: max.connections reached')
       }
       socket.destroy()

@@ -1,7 +1,14 @@
 import { join } from 'node:path'
 import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
 import { type BrokerId, deferred, messageOf } from '../base/index.ts'
-import { type ParsedConfig, resolveTopicConfig, validateTopicOverrides } from '../config/index.ts'
+import {
+  DynamicConfig,
+  listDefaultOf,
+  type ParsedConfig,
+  resolveTopicConfig,
+  validateDynamicConfig,
+  validateTopicOverrides,
+} from '../config/index.ts'
 import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
@@ -46,6 +53,7 @@ class Node implements RunningNode {
   readonly metrics: Metrics
   readonly #options: NodeOptions
   readonly #config: ParsedConfig
+  readonly #dynamicConfig: DynamicConfig
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
@@ -56,6 +64,7 @@ class Node implements RunningNode {
   constructor(options: NodeOptions) {
     this.#options = options
     this.#config = options.config
+    this.#dynamicConfig = new DynamicConfig(options.config)
     this.metrics = options.metrics ?? new Metrics()
     this.#scheduler = new FlushScheduler({ maxConcurrent: (options.poolThreads ?? defaultPoolThreads) - 1 })
     this.#ended.promise.catch(() => undefined) // who doesn't listen has the log line
@@ -101,6 +110,7 @@ class Node implements RunningNode {
       brokerId: this.brokerId,
       clusterId: this.#clusterId,
       config: this.#config,
+      dynamicConfig: this.#dynamicConfig,
       replicas,
       logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
       coordination,
@@ -110,7 +120,9 @@ class Node implements RunningNode {
       metrics: this.metrics,
     })
     const gate = new StartGate(new Dispatcher(services, servedApis))
-    const endpoints = await this.#listen(gate)
+    const server = this.#createServer(gate)
+    const endpoints = await this.#listen(server)
+    coordination.onMetadata((_delta, image) => this.#applyConfig(image, server, logs))
     await coordination.start({
       brokerId: this.brokerId,
       incarnationId: platform.random.uuid(),
@@ -182,10 +194,12 @@ class Node implements RunningNode {
         defaultPartitionCount: values.numPartitions,
         defaultReplicationFactor: values.defaultReplicationFactor,
         topicDeletionEnabled: values.deleteTopicEnable,
+        fixedTopics: new Set([groupTopic]),
       },
       configRules: {
         topicFault: validateTopicOverrides,
-        brokerFault: () => ({ message: 'Dynamic broker configs are not supported' }),
+        brokerFault: validateDynamicConfig,
+        listDefault: listDefaultOf,
       },
       heartbeatIntervalMs: values.brokerHeartbeatIntervalMs,
       sessionTimeoutMs: values.brokerSessionTimeoutMs,
@@ -233,9 +247,9 @@ class Node implements RunningNode {
     return groups
   }
 
-  async #listen(handler: RequestHandler): Promise<Endpoint[]> {
+  #createServer(handler: RequestHandler): KafkaServer {
     const { platform, logger } = this.#options
-    const { values, requestMemoryBytes, listeners } = this.#config
+    const { values, requestMemoryBytes } = this.#config
     const server = new KafkaServer({
       platform,
       handler,
@@ -247,8 +261,12 @@ class Node implements RunningNode {
       maxConnections: values.maxConnections,
     })
     this.#stops.push(() => server.close(shutdownGraceMs))
+    return server
+  }
+
+  async #listen(server: KafkaServer): Promise<Endpoint[]> {
     const endpoints: Endpoint[] = []
-    for (const { name, host, port, advertisedHost, advertisedPort, securityProtocol } of listeners) {
+    for (const { name, host, port, advertisedHost, advertisedPort, securityProtocol } of this.#config.listeners) {
       const bound = await server.listen({ name, host, port })
       const endpoint = { name, host: advertisedHost ?? host, port: advertisedPort ?? bound.port, securityProtocol }
       endpoints.push(endpoint)
@@ -258,8 +276,15 @@ class Node implements RunningNode {
     return endpoints
   }
 
+  /** Settings of the cluster's metadata that are not those of a topic. */
+  #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
+    const { values } = this.#dynamicConfig.at(image.configs)
+    server.maxConnections = values.maxConnections
+    logs.setProducerIdExpiration(values.producerIdExpirationMs)
+  }
+
   #topicConfig(topic: string, image: MetadataImage) {
-    return resolveTopicConfig(image.configs.of('topic', topic), this.#config)
+    return resolveTopicConfig(image.configs.of('topic', topic), this.#dynamicConfig.at(image.configs))
   }
 
   /** The metadata quorum can't go on: what this node promised stands only if it ends now. */

@@ -31,6 +31,8 @@ export type {
   ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
+  DeleteRecordsOutcome,
+  DeleteRecordsRequest,
   EndOffsetOutcome,
   FetchAnswer,
   FetchedPartition,

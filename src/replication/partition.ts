@@ -3,7 +3,7 @@ import type { AppendResult, LogListener, PartitionLog } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
-import type { AppendOutcome, AppendRequest, ReplicaRefusal, ReplicaRefused } from './service.ts'
+import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
 
 /** Who wants to know when more of a partition can be read. */
 export interface CommitWatcher {
@@ -189,6 +189,23 @@ export class Partition implements LogListener {
       (appended) => this.#answer(request, appended),
       (error) => ({ ok: false, reason: 'storage-error', message: messageOf(error) }) as const,
     )
+  }
+
+  /**
+   * Moves the log start up to `beforeOffset`, or to the high watermark for -1; nothing happens when it is there already.
+   * Durable when it resolves. Never rejects. The low watermark is this replica's log start: it has no followers yet.
+   */
+  async deleteRecords(beforeOffset: Offset | -1): Promise<DeleteRecordsOutcome> {
+    const refused = this.checkLeader(-1)
+    if (refused !== undefined) return refused
+    const offset = beforeOffset === -1 ? this.#highWatermark : beforeOffset
+    if (offset < 0 || offset > this.#highWatermark) return { ok: false, reason: 'offset-out-of-range' }
+    try {
+      await this.log.deleteRecordsBefore(offset, this.#highWatermark)
+    } catch (error) {
+      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+    }
+    return { ok: true, lowWatermark: this.log.logStartOffset }
   }
 
   /**

@@ -10,6 +10,8 @@ import type {
   ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
+  DeleteRecordsOutcome,
+  DeleteRecordsRequest,
   EndOffsetOutcome,
   FetchAnswer,
   FetchedPartition,
@@ -394,6 +396,23 @@ export class ReplicaManager implements ReplicaService {
     } catch (error) {
       return { ok: false, reason: 'storage-error', message: messageOf(error) }
     }
+  }
+
+  async deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome> {
+    const partition = await this.#find(request)
+    if (!(partition instanceof Partition)) return partition
+    const cleanupPolicy = this.#hosted.get(partitionName(request.topic, request.partition))?.config.cleanupPolicy
+    if (cleanupPolicy?.compact === true && !cleanupPolicy.delete) {
+      return { ok: false, reason: 'policy-violation', message: 'The topic is compacted, and records are not deleted' }
+    }
+    const { timers } = this.#options.platform
+    return await new Promise((resolve) => {
+      const timer = timers.set(request.timeoutMs, () => resolve({ ok: false, reason: 'request-timed-out' }))
+      void partition.deleteRecords(request.beforeOffset).then((outcome) => {
+        timer.cancel()
+        resolve(outcome)
+      })
+    })
   }
 
   async endOffsetForEpoch(

@@ -13,6 +13,8 @@ export interface ReplicaService {
   /** Long poll over many partitions. Never rejects. Call `release` on the answer once its chunks are written. */
   fetch(request: FetchRequest): Promise<FetchAnswer>
   listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome>
+  /** Removes the records at the start of a partition that this broker leads; durable when it resolves. Never rejects. */
+  deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome>
   endOffsetForEpoch(
     partition: PartitionRef,
     currentLeaderEpoch: LeaderEpoch | -1,
@@ -135,6 +137,22 @@ export type EndOffsetOutcome =
 export type ActiveProducersOutcome =
   | { readonly ok: true; readonly producers: readonly ActiveProducer[] }
   | ReplicaRefused
+
+export interface DeleteRecordsRequest extends PartitionRef {
+  /** Every record below it goes: 0 or more, or -1 for the high watermark. */
+  readonly beforeOffset: Offset | -1
+  readonly timeoutMs: number
+}
+
+export type DeleteRecordsOutcome =
+  /** `lowWatermark`: the first offset that is left on every replica; may be above what was asked for. */
+  | { readonly ok: true; readonly lowWatermark: Offset }
+  | {
+      readonly ok: false
+      /** 'policy-violation': the topic is compacted only. 'request-timed-out': it may still be done. */
+      readonly reason: ReplicaRefusal | 'policy-violation' | 'request-timed-out'
+      readonly message?: string
+    }
 
 /** A partition that this broker leads, for the coordinators: its log up to the high watermark, and news of both. */
 export interface LedPartition {

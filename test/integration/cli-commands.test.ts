@@ -77,6 +77,96 @@ describe('rookery topics', () => {
   })
 })
 
+describe('rookery topics alter', () => {
+  test('adds partitions, sets and deletes settings', async () => {
+    await run(['topics', 'create', 'grown', 'grown-too', '--config', 'retention.ms=1000'])
+    const change = ['--partitions', '3', '--config', 'segment.bytes=2000000', '--delete-config', 'retention.ms']
+    expect(await run(['topics', 'alter', 'grown', 'grown-too', ...change])).toBe(
+      'Topic grown altered: 3 partitions\nTopic grown-too altered: 3 partitions\n',
+    )
+    for (const name of ['grown', 'grown-too']) {
+      const [described] = await runJson<{ configs: object; partitions: object[] }[]>(['topics', 'describe', name])
+      expect(described?.partitions).toHaveLength(3)
+      expect(described?.configs).toEqual({ 'segment.bytes': '2000000' })
+    }
+  })
+
+  test('what is refused is told, for each topic, and its settings stay as they are', async () => {
+    await run(['topics', 'create', 'narrow', '-p', '1'])
+    await run(['topics', 'create', 'wide', '-p', '5'])
+    const changes = ['--partitions', '3', '--config', 'retention.ms=1000']
+    const altered = await rookery(withBroker(['topics', 'alter', 'narrow', 'wide', 'never', ...changes]))
+    expect(altered).toMatchObject({ code: 1, stdout: 'Topic narrow altered: 3 partitions\n' })
+    expect(altered.stderr).toMatch(/Topic wide: .*INVALID_PARTITIONS[\s\S]*Topic never: .*UNKNOWN_TOPIC_OR_PARTITION/)
+    const [wide] = await runJson<{ configs: object }[]>(['topics', 'describe', 'wide'])
+    expect(wide?.configs).toEqual({})
+    const bad = await rookery(withBroker(['topics', 'alter', 'narrow', '--config', 'retention.ms=long', '--json']))
+    expect(bad).toMatchObject({ code: 1 })
+    expect(JSON.parse(bad.stdout)).toEqual([{ name: 'narrow', error: expect.stringContaining('retention.ms=long') }])
+  })
+})
+
+describe('rookery configs', () => {
+  interface Described {
+    readonly kind: string
+    readonly name: string
+    readonly configs: readonly { readonly key: string; readonly value: string | null; readonly source: string }[]
+  }
+
+  test('describes what is set and by whom, for topics, a broker and all brokers', async () => {
+    await run(['topics', 'create', 'set', '--config', 'retention.ms=1000'])
+    expect(await run(['configs', 'describe', 'topic', 'set'])).toMatch(
+      /^topic set\nKEY +VALUE +SET BY +ALTERABLE\nretention\.ms +1000 +topic +yes\n$/,
+    )
+    const [all] = await runJson<Described[]>(['configs', 'describe', 'topic', 'set', '--all'])
+    expect(all?.configs.length).toBeGreaterThan(30)
+    expect(await run(['configs', 'describe', 'broker'])).toBe(
+      'Nothing is set for all brokers; --all shows the defaults\n',
+    )
+    const [own] = await runJson<Described[]>(['configs', 'describe', 'broker', '1'])
+    expect(own).toMatchObject({ kind: 'broker', name: '1' })
+    expect(own?.configs.find(({ key }) => key === 'listeners')).toMatchObject({ source: 'file' })
+  })
+
+  test('alters them: sets, deletes, appends and subtracts, and asks first with --dry-run', async () => {
+    await run(['topics', 'create', 'altered'])
+    const policy = async () => {
+      const [found] = await runJson<Described[]>(['configs', 'describe', 'topic', 'altered'])
+      return found?.configs.find(({ key }) => key === 'cleanup.policy')?.value
+    }
+    const alter = (...args: string[]) => run(['configs', 'alter', 'topic', 'altered', ...args])
+    expect(await alter('--append', 'cleanup.policy=compact', '--dry-run')).toBe(
+      'Settings of topic altered can be altered so\n',
+    )
+    expect(await policy()).toBeUndefined()
+    expect(await alter('--append', 'cleanup.policy=compact')).toBe('Settings of topic altered altered\n')
+    expect(await policy()).toBe('delete,compact')
+    await alter('--subtract', 'cleanup.policy=delete', '--set', 'retention.ms=5')
+    expect(await policy()).toBe('compact')
+    await alter('--delete', 'cleanup.policy')
+    expect(await policy()).toBeUndefined()
+
+    await run(['configs', 'alter', 'broker', '--set', 'log.retention.ms=8888'])
+    await run(['configs', 'alter', 'broker', '1', '--set', 'log.retention.ms=7777'])
+    const [own] = await runJson<Described[]>(['configs', 'describe', 'broker', '1'])
+    expect(own?.configs).toContainEqual(
+      expect.objectContaining({ key: 'log.retention.ms', value: '7777', source: 'broker' }),
+    )
+    expect(await run(['configs', 'describe', 'broker'])).toMatch(/log\.retention\.ms +8888 +all brokers +yes/)
+    for (const broker of [[], ['1']])
+      await run(['configs', 'alter', 'broker', ...broker, '--delete', 'log.retention.ms'])
+  })
+
+  test('says what the broker refuses, and which resources there are not', async () => {
+    const fixed = await rookery(withBroker(['configs', 'alter', 'broker', '1', '--set', 'num.partitions=3']))
+    expect(fixed).toMatchObject({ code: 1, stdout: '' })
+    expect(fixed.stderr).toContain('Settings of broker 1: Cannot update num.partitions dynamically')
+    expect(await rookery(withBroker(['configs', 'describe', 'topic', 'never']))).toMatchObject({ code: 1, stdout: '' })
+    const other = await rookery(withBroker(['configs', 'describe', 'broker', '9']))
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('Broker 9') })
+  })
+})
+
 describe('rookery produce and consume', () => {
   test('lines become records, in order, and come out as lines', async () => {
     const lines = Array.from({ length: 5000 }, (_, i) => `line ${i}\n`).join('')

@@ -17,7 +17,7 @@ const requestMaxBytes = 16 * mebibyte
 const queuedMaxBytes = 32 * mebibyte
 const config = { 'socket.request.max.bytes': requestMaxBytes, 'queued.max.request.bytes': queuedMaxBytes }
 /** What a node takes without load, its caps for requests and for responses, and room for what is not collected yet. */
-const maxResidentBytes = 400 * mebibyte
+const maxResidentBytes = 640 * mebibyte
 
 test('memory stays under its cap, and a neighbour is served, whatever is claimed, held back or packed', async () => {
   await using folder = await temporaryFolder()
@@ -47,7 +47,7 @@ test('memory stays under its cap, and a neighbour is served, whatever is claimed
   // Frames that are allowed, of which all but the end is sent: together many times the cap.
   const part = Buffer.alloc(requestMaxBytes)
   part.writeInt32BE(requestMaxBytes)
-  for (const socket of await Promise.all(Array.from({ length: 40 }, open))) socket.write(part)
+  for (const socket of await Promise.all(Array.from({ length: 80 }, open))) socket.write(part)
   await neighbour.rounds(3)
   for (const socket of sockets.splice(0)) socket.destroy()
 

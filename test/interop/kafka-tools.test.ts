@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { apis } from '../../src/protocol/index.ts'
 import { until } from '../support/condition.ts'
 import { connect, readPartition } from '../support/kafka-connection.ts'
@@ -6,6 +6,9 @@ import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.t
 import { describeWithPeer } from '../support/peers.ts'
 import { produceBatch } from '../support/producing.ts'
 import { type RunningProgram, runPeer, startProgram } from '../support/programs.ts'
+
+// A call starts a Java machine, of which a busy machine makes a few a minute.
+vi.setConfig({ testTimeout: 180_000 })
 
 const tools = 'org.apache.kafka.tools'
 const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
@@ -153,9 +156,9 @@ describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
     const received = (of: RunningProgram, name: string) => of.lines().filter((line) => line.startsWith(name)).length
     await send('first')
     const one = member()
-    await one.until(() => received(one, 'first') === 20, 'the first member reads both partitions')
+    await one.until(() => received(one, 'first') === 20, 'the first member reads both partitions', 90_000)
     const other = member()
-    await until(async () => (await membersOf('pair')) === 2, 'the second member has joined', 30_000)
+    await until(async () => (await membersOf('pair')) === 2, 'the second member has joined', 90_000)
     const members = await run(groups('--describe', '--group', 'pair', '--members', '--verbose'))
     expect(members.match(/^pair +console-consumer-\S+ +\/127\.0\.0\.1 +console-consumer +1 /gm)).toHaveLength(2)
     expect(await run(groups('--describe', '--group', 'pair', '--state'))).toMatch(/range +Stable +2/)

@@ -81,10 +81,13 @@ describe('@platformatic/kafka', () => {
     expect(made?.configuration['retention.ms']).toBe('1000000')
     await expect(admin.createTopics({ topics: ['made'] })).rejects.toThrow()
     await send([1n, 2n].map((timestamp) => ({ topic: 'made', value: 'v', partition: 1, timestamp })))
-    const listed = await admin.listOffsets({
-      topics: [{ name: 'made', partitions: [-2n, -1n].map((timestamp) => ({ partitionIndex: 1, timestamp })) }],
-    })
-    expect(listed[0]?.partitions.map(({ offset }) => offset)).toEqual([0n, 2n])
+    const offsetAt = async (timestamp: bigint) => {
+      const [topic] = await admin.listOffsets({
+        topics: [{ name: 'made', partitions: [{ partitionIndex: 1, timestamp }] }],
+      })
+      return topic?.partitions[0]?.offset
+    }
+    expect([await offsetAt(-2n), await offsetAt(-1n), await offsetAt(2n)]).toEqual([0n, 2n, 1n])
     const [described] = await admin.describeConfigs({
       resources: [
         { resourceType: ConfigResourceTypes.TOPIC, resourceName: 'made', configurationKeys: ['retention.ms'] },

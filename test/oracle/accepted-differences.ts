@@ -13,14 +13,15 @@ export const acceptedDifferences: readonly AcceptedDifference[] = [
   },
   {
     title: 'fewer versions are advertised',
-    reason: 'Every range lies within Kafka\'s: a client takes the highest version that both have, as with an older Kafka',
+    reason:
+      "Every range lies within Kafka's: a client takes the highest version that both have, as with an older Kafka",
     covers: ({ exchange, path, kafka, rookery }) =>
       exchange.api === 'ApiVersions' && /^apiKeys.*maxVersion$/.test(path) && Number(rookery) < Number(kafka),
   },
   {
     title: 'features that are not there are not listed',
     reason:
-      'A client uses a feature when it has a finalized level, and the same features have none in both; metadata.version is for brokers and controllers, and its levels are Rookery\'s own',
+      "A client uses a feature when it has a finalized level, and the same features have none in both; metadata.version is for brokers and controllers, and its levels are Rookery's own",
     covers: ({ exchange, path }) => exchange.api === 'ApiVersions' && /^(supported|finalized)Features/.test(path),
   },
   {
@@ -30,8 +31,10 @@ export const acceptedDifferences: readonly AcceptedDifference[] = [
   },
   {
     title: 'Metadata for the id of zeros',
-    reason: 'Kafka fails with UNKNOWN_SERVER_ERROR, Rookery says INVALID_REQUEST. The id stands for "none"; no client asks for it',
-    covers: ({ exchange }) => exchange.api === 'Metadata' && JSON.stringify(exchange.request).includes('[{"topicId":"no topic","name":null}]'),
+    reason:
+      'Kafka fails with UNKNOWN_SERVER_ERROR, Rookery says INVALID_REQUEST. The id stands for "none"; no client asks for it',
+    covers: ({ exchange }) =>
+      exchange.api === 'Metadata' && JSON.stringify(exchange.request).includes('[{"topicId":"no topic","name":null}]'),
   },
 ]
 

@@ -1,4 +1,4 @@
-import { BatchView, type BatchOptions, buildBatch, type RecordInput } from '../../src/protocol/index.ts'
+import { type BatchOptions, BatchView, buildBatch, type RecordInput } from '../../src/protocol/index.ts'
 
 /** A time that every run sends: 2023-11-14. */
 export const someTime = 1_700_000_000_000

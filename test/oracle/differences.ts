@@ -21,7 +21,11 @@ export interface AcceptedDifference {
 }
 
 /** Every difference between two runs of a scenario, whose exchanges are normalised. */
-export function differencesOf(scenario: string, kafka: readonly Exchange[], rookery: readonly Exchange[]): Difference[] {
+export function differencesOf(
+  scenario: string,
+  kafka: readonly Exchange[],
+  rookery: readonly Exchange[],
+): Difference[] {
   const found: Difference[] = []
   for (const [i, exchange] of rookery.entries()) {
     const other = kafka[i]
@@ -53,7 +57,8 @@ export function describeDifferences(differences: readonly Difference[]): string 
 }
 
 function describeAlike(differences: readonly Difference[]): string {
-  const show = (value: unknown) => inspect(value, { depth: 8, breakLength: 140, maxArrayLength: 40, maxStringLength: 400 })
+  const show = (value: unknown) =>
+    inspect(value, { depth: 8, breakLength: 140, maxArrayLength: 40, maxStringLength: 400 })
   const { exchange, path, kafka, rookery } = differences[0]!
   const names = [...new Set(differences.map((each) => each.exchange.name))]
   return [

@@ -1,5 +1,12 @@
 import { zeroUuid } from '../../src/base/index.ts'
-import { BatchView, batchPrefixBytes, checkBatch, codecById, openRecordBytes, readRecords } from '../../src/protocol/index.ts'
+import {
+  BatchView,
+  batchPrefixBytes,
+  checkBatch,
+  codecById,
+  openRecordBytes,
+  readRecords,
+} from '../../src/protocol/index.ts'
 import type { Exchange } from './recorder.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { servedApis } from '../../src/api/registry.ts'
 import { type Broker, startBroker } from '../../src/index.ts'
 import { apis } from '../../src/protocol/index.ts'
-import { servedApis } from '../../src/api/registry.ts'
 import { until } from '../support/condition.ts'
 import { type KafkaBroker, startKafkaBroker } from '../support/kafka-broker.ts'
 import { describeWithPeer } from '../support/peers.ts'
@@ -75,9 +75,11 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
     process.stdout.write(`${compared} requests compared; differences that are accepted:\n${listed.join('\n')}\n`)
   })
 
-  const scenarios = Object.entries(areas).flatMap(([area, all]) =>
-    Object.entries(all).map(([title, scenario]) => ({ title: `${area}: ${title}`, scenario })),
-  ).map((each, i) => ({ ...each, prefix: `o${i}-` }))
+  const scenarios = Object.entries(areas)
+    .flatMap(([area, all]) =>
+      Object.entries(all).map(([title, scenario]) => ({ title: `${area}: ${title}`, scenario })),
+    )
+    .map((each, i) => ({ ...each, prefix: `o${i}-` }))
 
   test.each(scenarios)('$title', { timeout: 120_000 }, async ({ title, scenario, prefix }) => {
     ran++

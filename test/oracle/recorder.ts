@@ -82,7 +82,11 @@ export class Recorder implements AsyncDisposable {
       if (!(error instanceof KafkaClientError)) throw error
       this.#connections.delete(client)
       const { message } = error
-      exchange.answer = message.includes('No answer to') ? silence : message.includes('can not be read') ? message : closed
+      exchange.answer = message.includes('No answer to')
+        ? silence
+        : message.includes('can not be read')
+          ? message
+          : closed
       return undefined
     }
   }
@@ -160,7 +164,10 @@ export class Recorder implements AsyncDisposable {
   async untilGone(name: string): Promise<void> {
     const connection = await this.#connection('unrecorded')
     const isGone = async () => {
-      const { topics } = await connection.request(apis.Metadata, 4, { topics: [{ name }], allowAutoTopicCreation: false })
+      const { topics } = await connection.request(apis.Metadata, 4, {
+        topics: [{ name }],
+        allowAutoTopicCreation: false,
+      })
       return topics[0]?.errorCode === 3
     }
     await until(isGone, `${name} is gone`)

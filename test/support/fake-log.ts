@@ -106,6 +106,7 @@ export class FakeLog implements PartitionLog {
   }
 
   async deleteRecordsBefore(offset: Offset): Promise<void> {
+    if (offset <= this.logStartOffset) return
     this.logStartOffset = offset
     this.activeListener?.onLogStartMoved(offset)
   }

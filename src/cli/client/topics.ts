@@ -1,6 +1,7 @@
 import { apis } from '../../protocol/index.ts'
 import type { Cluster } from './cluster.ts'
-import { expectNoError, RequestRefusedError } from './errors.ts'
+import { describeConfigs } from './configs.ts'
+import { RequestRefusedError } from './errors.ts'
 import { earliest, latest, listOffsets, placeName } from './offsets.ts'
 
 export interface NewTopic {
@@ -54,6 +55,25 @@ export async function deleteTopics(cluster: Cluster, names: readonly string[]): 
   }))
 }
 
+/** Gives topics further partitions, up to `total` each; one outcome for each topic. */
+export async function createPartitions(
+  cluster: Cluster,
+  names: readonly string[],
+  total: number,
+): Promise<readonly TopicOutcome[]> {
+  const connection = await cluster.controller()
+  const request = {
+    topics: names.map((name) => ({ name, count: total, assignments: null })),
+    timeoutMs: cluster.timeoutMs,
+    validateOnly: false,
+  }
+  const answer = await connection.call(apis.CreatePartitions, request, { timeoutMs: cluster.timeoutMs + 1000 })
+  return answer.results.map(({ name, errorCode, errorMessage }) => ({
+    name,
+    error: refusal(`Topic ${name}`, errorCode, errorMessage),
+  }))
+}
+
 export interface TopicDescription {
   readonly name: string
   readonly partitions: readonly {
@@ -93,20 +113,9 @@ export async function describeTopic(cluster: Cluster, name: string): Promise<Top
   }
 }
 
-/** DescribeConfigs' numbers: a resource that is a topic, and a value that the topic itself has. */
-const topicResource = 2
-const topicSource = 1
-
 async function topicConfigs(cluster: Cluster, name: string): Promise<Readonly<Record<string, string | null>>> {
-  const connection = await cluster.any()
-  const resources = [{ resourceType: topicResource, resourceName: name, configurationKeys: null }]
-  const { results } = await connection.call(apis.DescribeConfigs, { resources })
-  const configs: Record<string, string | null> = {}
-  for (const { errorCode, errorMessage, configs: described } of results) {
-    expectNoError(`Configs of ${name}`, errorCode, errorMessage)
-    for (const { name: key, value, configSource } of described) if (configSource === topicSource) configs[key] = value
-  }
-  return configs
+  const configs = await describeConfigs(cluster, { kind: 'topic', name })
+  return Object.fromEntries(configs.filter(({ source }) => source === 'topic').map(({ key, value }) => [key, value]))
 }
 
 function refusal(what: string, errorCode: number, message: string | null): RequestRefusedError | undefined {

@@ -1,4 +1,6 @@
+import { alterConfigs, type ConfigChange } from '../client/configs.ts'
 import {
+  createPartitions,
   createTopics,
   deleteTopics,
   describeTopic,
@@ -8,6 +10,7 @@ import {
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { counted, note, show, table } from '../output.ts'
+import { parseSettings } from '../settings.ts'
 import { printable } from '../table.ts'
 
 export type TopicsOptions = ClusterCommandOptions
@@ -53,7 +56,7 @@ const unknownTopicOrPartition = 3
 
 export async function create(names: readonly string[], options: CreateOptions): Promise<void> {
   const { partitions = -1, replicationFactor = -1 } = options
-  const configs = parseConfigs(options.config ?? [])
+  const configs = Object.fromEntries(parseSettings('--config', options.config))
   await withCluster(options, async (cluster) => {
     const topics = names.map((name) => ({ name, partitions, replicationFactor, configs }))
     const created = await createTopics(cluster, topics)
@@ -61,6 +64,44 @@ export async function create(names: readonly string[], options: CreateOptions): 
     await showOutcomes(options, created, tolerated, ({ name, partitions: count }) => {
       return `Topic ${printable(name)} created${count > 0 ? ` with ${counted(count, 'partition')}` : ''}`
     })
+  })
+}
+
+export interface AlterOptions extends TopicsOptions {
+  /** The number of partitions afterwards. */
+  readonly partitions?: number
+  /** `key=value` texts. */
+  readonly config?: readonly string[]
+  readonly deleteConfig?: readonly string[]
+}
+
+/** Partitions first: topics that can't have them keep their settings too. */
+export async function alter(names: readonly string[], options: AlterOptions): Promise<void> {
+  const { partitions, deleteConfig = [] } = options
+  const changes: readonly ConfigChange[] = [
+    ...[...parseSettings('--config', options.config)].map(
+      ([key, value]) => ({ operation: 'set', key, value }) as const,
+    ),
+    ...deleteConfig.map((key) => ({ operation: 'delete', key, value: null }) as const),
+  ]
+  if (partitions === undefined && changes.length === 0) {
+    throw new UsageError('Nothing to change: name --partitions, --config or --delete-config')
+  }
+  await withCluster(options, async (cluster) => {
+    const outcomes: TopicOutcome[] = []
+    const enlarged =
+      partitions === undefined
+        ? names.map((name) => ({ name, error: undefined }))
+        : await createPartitions(cluster, names, partitions)
+    for (const { name, error } of enlarged) {
+      const unchanged = error !== undefined || changes.length === 0
+      outcomes.push({
+        name,
+        error: unchanged ? error : await alterConfigs(cluster, { kind: 'topic', name }, changes, false),
+      })
+    }
+    const result = partitions === undefined ? '' : `: ${counted(partitions, 'partition')}`
+    await showOutcomes(options, outcomes, undefined, ({ name }) => `Topic ${printable(name)} altered${result}`)
   })
 }
 
@@ -118,16 +159,6 @@ async function showOutcomes<Outcome extends TopicOutcome>(
     note(`rookery: ${outcome.error.message}`)
     process.exitCode = exitCodes.fault
   }
-}
-
-function parseConfigs(texts: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    texts.map((text) => {
-      const equals = text.indexOf('=')
-      if (equals < 1) throw new UsageError(`--config ${text}: allowed is key=value`)
-      return [text.slice(0, equals).trim(), text.slice(equals + 1)]
-    }),
-  )
 }
 
 function printableLine(line: string): string {

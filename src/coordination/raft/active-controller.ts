@@ -8,6 +8,7 @@ import {
   ControllerLoop,
   type ControllerSettings,
   clusterStart,
+  createPartitions,
   createTopics,
   type Decide,
   deleteTopics,
@@ -110,6 +111,10 @@ export class ActiveController implements ControllerChannel {
         ({ requests, validateOnly }) =>
         (head) =>
           deleteTopics(head, requests, { settings, validateOnly }),
+      createPartitions: ({ requests, validateOnly }) => {
+        const context = { settings, validateOnly, placementStart: random.int(2 ** 31) }
+        return (head) => createPartitions(head, requests, context)
+      },
       alterConfigs:
         ({ requests, validateOnly }) =>
         (head) =>

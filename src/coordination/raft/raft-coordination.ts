@@ -81,6 +81,7 @@ class RaftCoordination implements Coordination {
   readonly admin: Admin = {
     createTopics: (requests, options) => this.#change('createTopics', requests, options),
     deleteTopics: (requests, options) => this.#change('deleteTopics', requests, options),
+    createPartitions: (requests, options) => this.#change('createPartitions', requests, options),
     alterConfigs: (requests, options) => this.#change('alterConfigs', requests, options),
   }
 
@@ -282,7 +283,7 @@ class RaftCoordination implements Coordination {
 
   // ---- what this node asks of the controller ----
 
-  #change<Kind extends 'createTopics' | 'deleteTopics' | 'alterConfigs'>(
+  #change<Kind extends 'createTopics' | 'deleteTopics' | 'createPartitions' | 'alterConfigs'>(
     kind: Kind,
     requests: ControllerRequests[Kind]['request']['requests'],
     options: { readonly timeoutMs: number; readonly validateOnly?: boolean },

@@ -1,5 +1,5 @@
-import { type ApiMessage, apis, encodeRequest } from '../../../src/protocol/index.ts'
 import { servedApis } from '../../../src/api/registry.ts'
+import { type ApiMessage, apis, encodeRequest } from '../../../src/protocol/index.ts'
 import type { Scenarios } from '../scenario.ts'
 import { versionsOf } from '../versions.ts'
 
@@ -14,7 +14,10 @@ export const apiVersionsScenarios: Scenarios = {
     for (const version of versionsOf(apis.ApiVersions, 3)) {
       for (const clientSoftwareName of ['', '-x', 'x-', 'a b', 'ä', 'a.b-c', 'A'.repeat(300)]) {
         await broker.ask(apis.ApiVersions, version, { ...software, clientSoftwareName })
-        await broker.ask(apis.ApiVersions, version, { clientSoftwareName: 'x', clientSoftwareVersion: clientSoftwareName })
+        await broker.ask(apis.ApiVersions, version, {
+          clientSoftwareName: 'x',
+          clientSoftwareVersion: clientSoftwareName,
+        })
       }
     }
   },
@@ -22,15 +25,40 @@ export const apiVersionsScenarios: Scenarios = {
   'ApiVersions of a version that nobody serves': async (broker) => {
     for (const version of [6, 7, 99, 32767, -1]) {
       // An answer ends with the range that is served, which is Rookery's own.
-      await broker.raw(`ApiVersions v${version}`, frame(18, version, Buffer.from('some bytes that nobody can know'), version >= 3), { compared: 14 })
-      await broker.raw(`ApiVersions v${version}, no body`, frame(18, version, Buffer.alloc(0), version >= 3), { compared: 14 })
+      await broker.raw(
+        `ApiVersions v${version}`,
+        frame(18, version, Buffer.from('some bytes that nobody can know'), version >= 3),
+        { compared: 14 },
+      )
+      await broker.raw(`ApiVersions v${version}, no body`, frame(18, version, Buffer.alloc(0), version >= 3), {
+        compared: 14,
+      })
     }
   },
 
   'keys and versions that are not served': async (broker) => {
     for (const [key, version] of [
-      [0, 0], [0, 2], [0, 14], [0, -1], [1, 3], [1, 19], [2, 0], [3, 14], [8, 1], [9, 0], [19, 1], [20, 0],
-      [32, 0], [4, 0], [5, 0], [6, 0], [7, 0], [4, 7], [999, 0], [-1, 0], [32767, 3],
+      [0, 0],
+      [0, 2],
+      [0, 14],
+      [0, -1],
+      [1, 3],
+      [1, 19],
+      [2, 0],
+      [3, 14],
+      [8, 1],
+      [9, 0],
+      [19, 1],
+      [20, 0],
+      [32, 0],
+      [4, 0],
+      [5, 0],
+      [6, 0],
+      [7, 0],
+      [4, 7],
+      [999, 0],
+      [-1, 0],
+      [32767, 3],
     ] as const) {
       await broker.raw(`key ${key} v${version}`, frame(key, version, Buffer.alloc(40)))
     }
@@ -51,9 +79,13 @@ export const apiVersionsScenarios: Scenarios = {
   'bodies that are cut off, every API and version': async (broker) => {
     for (const { api } of servedApis) {
       for (const version of versionsOf(api)) {
-        await broker.raw(`${api.name} v${version}, no body`, frame(api.key, version, Buffer.alloc(0), flexible(api.request, version)), {
-          compared: 6,
-        })
+        await broker.raw(
+          `${api.name} v${version}, no body`,
+          frame(api.key, version, Buffer.alloc(0), flexible(api.request, version)),
+          {
+            compared: 6,
+          },
+        )
       }
     }
   },
@@ -78,7 +110,12 @@ export const apiVersionsScenarios: Scenarios = {
   'requests that come before the answers to those before them': async (broker) => {
     const requests = [0, 1, 2, 3, 4, 5].map((correlationId) =>
       Buffer.concat(
-        encodeRequest(apis.FindCoordinator.request, 4, { correlationId, clientId: null }, { keyType: 9, coordinatorKeys: ['a'] }),
+        encodeRequest(
+          apis.FindCoordinator.request,
+          4,
+          { correlationId, clientId: null },
+          { keyType: 9, coordinatorKeys: ['a'] },
+        ),
       ),
     )
     await broker.raw('six FindCoordinator', Buffer.concat(requests), { frames: 6, compared: 4 })

@@ -35,13 +35,28 @@ export const fetchScenarios: Scenarios = {
     await broker.createTopic(empty)
     const batchBytes = batchOf(2).length
     for (const version of versionsOf(apis.Fetch, 0, 16)) {
-      for (const maxBytes of [0, 1, 10, batchBytes - 1, batchBytes, batchBytes + 1, 2 * batchBytes, 100_000, 2147483647]) {
+      for (const maxBytes of [
+        0,
+        1,
+        10,
+        batchBytes - 1,
+        batchBytes,
+        batchBytes + 1,
+        2 * batchBytes,
+        100_000,
+        2147483647,
+      ]) {
         await fetch(broker, version, [{ topic }], { maxBytes })
         await fetch(broker, version, [{ topic, partitionMaxBytes: maxBytes }])
         await fetch(broker, version, [{ topic, fetchOffset: 3, partitionMaxBytes: maxBytes }])
-        await fetch(broker, version, [{ topic: empty }, { topic, partitionMaxBytes: 1 }, { topic: other, partitionMaxBytes: 1 }], {
-          maxBytes,
-        })
+        await fetch(
+          broker,
+          version,
+          [{ topic: empty }, { topic, partitionMaxBytes: 1 }, { topic: other, partitionMaxBytes: 1 }],
+          {
+            maxBytes,
+          },
+        )
         await fetch(broker, version, [{ topic, fetchOffset: 8 }, { topic: other }], { maxBytes })
       }
       await fetch(broker, version, [{ topic }], { maxBytes: -1 })
@@ -54,7 +69,10 @@ export const fetchScenarios: Scenarios = {
     const missing = broker.named('missing')
     for (const version of versionsOf(apis.Fetch, 0, 16)) {
       await fetch(broker, version, [{ topic: missing, topicId: unknownId }])
-      await fetch(broker, version, [{ topic, partition: 1 }, { topic, partition: -1 }])
+      await fetch(broker, version, [
+        { topic, partition: 1 },
+        { topic, partition: -1 },
+      ])
       await fetch(broker, version, [{ topic: missing, topicId: unknownId }, { topic }])
       await fetch(broker, version, [{ topic }, { topic }])
       await fetch(broker, version, [])
@@ -63,7 +81,7 @@ export const fetchScenarios: Scenarios = {
     }
   },
 
-  'waiting': async (broker) => {
+  waiting: async (broker) => {
     const topic = await filled(broker, 'a')
     for (const version of versionsOf(apis.Fetch, 0, 16)) {
       const wait = (maxWaitMs: number, minBytes: number, fetchOffset: number) =>
@@ -97,7 +115,8 @@ export const fetchScenarios: Scenarios = {
       for (const currentLeaderEpoch of [-1, 0, 1, 7, -2]) await fetch(broker, version, [{ topic, currentLeaderEpoch }])
       if (version < 12) continue
       for (const lastFetchedEpoch of [-1, 0, 1, 5]) {
-        for (const fetchOffset of [0, 4, 10, 12]) await fetch(broker, version, [{ topic, lastFetchedEpoch, fetchOffset }])
+        for (const fetchOffset of [0, 4, 10, 12])
+          await fetch(broker, version, [{ topic, lastFetchedEpoch, fetchOffset }])
       }
     }
   },
@@ -131,9 +150,10 @@ export const fetchScenarios: Scenarios = {
     }
   },
 
-  'racks': async (broker) => {
+  racks: async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 11, 16)) await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
+    for (const version of versionsOf(apis.Fetch, 11, 16))
+      await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
   },
 
   'packed batches as they were produced': async (broker) => {
@@ -153,13 +173,7 @@ export const listOffsetsScenarios: Scenarios = {
   'by time and special timestamps, every version': async (broker) => {
     const topic = broker.named('times')
     await broker.createTopic(topic, { partitions: 2 })
-    const times = [
-      [10, 20, 30],
-      [25, 5],
-      [40],
-      [40, 41],
-      [39, 60, 50],
-    ]
+    const times = [[10, 20, 30], [25, 5], [40], [40, 41], [39, 60, 50]]
     for (const [i, batch] of times.entries()) {
       const records = recordsOf(batch.length).map((record, at) => ({ ...record, timestamp: someTime + batch[at]! }))
       const packed = buildBatch({ records, codec: i % 2 === 0 ? 'none' : 'gzip' })
@@ -168,7 +182,9 @@ export const listOffsetsScenarios: Scenarios = {
     }
     for (const version of versionsOf(apis.ListOffsets)) {
       for (const isolationLevel of [0, 1]) {
-        const asked = [0, 1, 5, 9, 10, 11, 20, 21, 25, 26, 30, 31, 39, 40, 41, 42, 50, 51, 60, 61].map((each) => BigInt(someTime + each))
+        const asked = [0, 1, 5, 9, 10, 11, 20, 21, 25, 26, 30, 31, 39, 40, 41, 42, 50, 51, 60, 61].map((each) =>
+          BigInt(someTime + each),
+        )
         for (const timestamp of [...asked, 0n, 1n, 9_000_000_000_000n, 9223372036854775807n]) {
           await list(broker, version, topic, timestamp, { isolationLevel })
         }
@@ -203,10 +219,16 @@ export const listOffsetsScenarios: Scenarios = {
       await broker.ask(apis.ListOffsets, version, { replicaId: -1, topics: [] })
       await broker.ask(apis.ListOffsets, version, { replicaId: -1, topics: [{ name: topic, partitions: [] }] })
       const twice = { partitionIndex: 0, timestamp: -1n }
-      await broker.ask(apis.ListOffsets, version, { replicaId: -1, topics: [{ name: topic, partitions: [twice, twice] }] })
       await broker.ask(apis.ListOffsets, version, {
         replicaId: -1,
-        topics: [{ name: topic, partitions: [twice, { ...twice, timestamp: -2n }] }, { name: topic, partitions: [twice] }],
+        topics: [{ name: topic, partitions: [twice, twice] }],
+      })
+      await broker.ask(apis.ListOffsets, version, {
+        replicaId: -1,
+        topics: [
+          { name: topic, partitions: [twice, { ...twice, timestamp: -2n }] },
+          { name: topic, partitions: [twice] },
+        ],
       })
       if (version < 4) continue
       for (const currentLeaderEpoch of [-1, 0, 1, -2]) {

@@ -19,7 +19,8 @@ export const metadataScenarios: Scenarios = {
       await broker.ask(apis.Metadata, version, { topics, allowAutoTopicCreation: false })
       await broker.ask(apis.Metadata, version, { topics: [{ name }], allowAutoTopicCreation: true, ...flags })
     }
-    for (const version of versionsOf(apis.Metadata, 0, 3)) await broker.ask(apis.Metadata, version, { topics: [{ name }] })
+    for (const version of versionsOf(apis.Metadata, 0, 3))
+      await broker.ask(apis.Metadata, version, { topics: [{ name }] })
   },
 
   'no topics and all topics, every version': async (broker) => {
@@ -49,8 +50,14 @@ export const metadataScenarios: Scenarios = {
       await attempt(broker, version, [{ name: null, topicId: unknownId }])
       await attempt(broker, version, [{ name: null, topicId: zeroUuid }])
       await attempt(broker, version, [{ name, topicId: unknownId }])
-      await attempt(broker, version, [{ name, topicId: zeroUuid }, { name: null, topicId }])
-      await attempt(broker, version, [{ name: null, topicId }, { name: null, topicId: unknownId }])
+      await attempt(broker, version, [
+        { name, topicId: zeroUuid },
+        { name: null, topicId },
+      ])
+      await attempt(broker, version, [
+        { name: null, topicId },
+        { name: null, topicId: unknownId },
+      ])
     }
   },
 
@@ -70,7 +77,10 @@ export const metadataScenarios: Scenarios = {
 
   'internal topics': async (broker) => {
     for (const version of versionsOf(apis.Metadata)) {
-      await broker.ask(apis.Metadata, version, { topics: [{ name: '__consumer_offsets' }], allowAutoTopicCreation: true })
+      await broker.ask(apis.Metadata, version, {
+        topics: [{ name: '__consumer_offsets' }],
+        allowAutoTopicCreation: true,
+      })
     }
   },
 
@@ -92,7 +102,10 @@ export const metadataScenarios: Scenarios = {
       }
       if (version >= 2) {
         const includeFencedBrokers = true
-        await broker.ask(apis.DescribeCluster, version, { includeClusterAuthorizedOperations: false, includeFencedBrokers })
+        await broker.ask(apis.DescribeCluster, version, {
+          includeClusterAuthorizedOperations: false,
+          includeFencedBrokers,
+        })
       }
     }
   },

@@ -151,14 +151,16 @@ export const produceScenarios: Scenarios = {
       const good = batchOf(3, { codec })
       for (const name of [topic, broker.named('compact')]) {
         await produce(broker, 9, name, patched(good, 57, [0, 0, 0, 2]), { client: `count-${codec}` })
-        await produce(broker, 9, name, patched(patched(good, 57, [0, 0, 0, 4]), 23, [0, 0, 0, 3]), { client: `more-${codec}` })
+        await produce(broker, 9, name, patched(patched(good, 57, [0, 0, 0, 4]), 23, [0, 0, 0, 3]), {
+          client: `more-${codec}`,
+        })
         await produce(broker, 9, name, patched(good, 23, [0, 0, 0, 7]), { client: `delta-${codec}` })
       }
     }
     await readBack(broker, topic)
   },
 
-  'sizes': async (broker) => {
+  sizes: async (broker) => {
     const topic = broker.named('a')
     await broker.createTopic(topic, { configs: { 'max.message.bytes': '1000' } })
     const small = broker.named('small')
@@ -170,7 +172,12 @@ export const produceScenarios: Scenarios = {
       }
       await produce(broker, version, topic, sized(1000))
       await produce(broker, version, topic, sized(1001))
-      await produce(broker, version, topic, buildBatch({ records: [record({ value: Buffer.alloc(5000) })], codec: 'gzip' }))
+      await produce(
+        broker,
+        version,
+        topic,
+        buildBatch({ records: [record({ value: Buffer.alloc(5000) })], codec: 'gzip' }),
+      )
       await produce(broker, version, small, buildBatch({ records: [record({ value: Buffer.alloc(1_100_000) })] }))
     }
     await readBack(broker, topic)
@@ -186,14 +193,19 @@ export const produceScenarios: Scenarios = {
     for (const version of versionsOf(apis.Produce)) {
       for (const codec of version >= 7 ? codecs : codecs.slice(0, 4)) {
         await produce(broker, version, topic, buildBatch({ records: mixed, codec }))
-        await produce(broker, version, topic, buildBatch({ records: [record({ key: Buffer.alloc(0), value: null })], codec }))
+        await produce(
+          broker,
+          version,
+          topic,
+          buildBatch({ records: [record({ key: Buffer.alloc(0), value: null })], codec }),
+        )
       }
       await produce(broker, version, both, buildBatch({ records: mixed }))
     }
     await readBack(broker, topic)
   },
 
-  'timestamps': async (broker) => {
+  timestamps: async (broker) => {
     const strict = broker.named('strict')
     await broker.createTopic(strict, {
       configs: { 'message.timestamp.before.max.ms': '1000', 'message.timestamp.after.max.ms': '1000' },
@@ -360,4 +372,3 @@ function packed(codec: number, bytes: Buffer): Buffer {
   copy.writeInt32BE(copy.length - 12, 8)
   return patched(copy, 21, [0, codec])
 }
-

@@ -21,7 +21,10 @@ export const topicScenarios: Scenarios = {
       ) as [string, string, string, string]
       await create(broker, version, [{ name: plain }])
       await create(broker, version, [{ name: plain }])
-      await create(broker, version, [{ name: several, numPartitions: 4 }, { name: spread, numPartitions: -1, replicationFactor: -1 }])
+      await create(broker, version, [
+        { name: several, numPartitions: 4 },
+        { name: spread, numPartitions: -1, replicationFactor: -1 },
+      ])
       await create(broker, version, [
         {
           name: configured,
@@ -97,8 +100,20 @@ export const topicScenarios: Scenarios = {
       config('local.retention.ms', '5'),
       config('local.retention.bytes', '-3'),
       config('min.compaction.lag.ms', '100'),
-      { name, configs: [{ name: 'min.compaction.lag.ms', value: '100' }, { name: 'max.compaction.lag.ms', value: '50' }] },
-      { name, configs: [{ name: 'retention.ms', value: '1' }, { name: 'retention.ms', value: '2' }] },
+      {
+        name,
+        configs: [
+          { name: 'min.compaction.lag.ms', value: '100' },
+          { name: 'max.compaction.lag.ms', value: '50' },
+        ],
+      },
+      {
+        name,
+        configs: [
+          { name: 'retention.ms', value: '1' },
+          { name: 'retention.ms', value: '2' },
+        ],
+      },
       { name, numPartitions: -1, replicationFactor: -1, assignments: [{ partitionIndex: 0, brokerIds: [] }] },
       { name, numPartitions: -1, replicationFactor: -1, assignments: [{ partitionIndex: 0, brokerIds: [1, 1] }] },
       { name, numPartitions: -1, replicationFactor: -1, assignments: [{ partitionIndex: 0, brokerIds: [9] }] },
@@ -108,7 +123,10 @@ export const topicScenarios: Scenarios = {
         name,
         numPartitions: -1,
         replicationFactor: -1,
-        assignments: [{ partitionIndex: 0, brokerIds: [1] }, { partitionIndex: 0, brokerIds: [1] }],
+        assignments: [
+          { partitionIndex: 0, brokerIds: [1] },
+          { partitionIndex: 0, brokerIds: [1] },
+        ],
       },
       { name, numPartitions: 1, replicationFactor: -1, assignments: [{ partitionIndex: 0, brokerIds: [1] }] },
       { name, numPartitions: -1, replicationFactor: 1, assignments: [{ partitionIndex: 0, brokerIds: [1] }] },
@@ -119,7 +137,7 @@ export const topicScenarios: Scenarios = {
     }
   },
 
-  'assignments': async (broker) => {
+  assignments: async (broker) => {
     const name = broker.named('assigned')
     const assignments = [1, 0].map((partitionIndex) => ({ partitionIndex, brokerIds: [1] }))
     await create(broker, 7, [{ name, numPartitions: -1, replicationFactor: -1, assignments }])
@@ -155,12 +173,24 @@ export const topicScenarios: Scenarios = {
         continue
       }
       const unknownId = 'c29tZS11bmtub3duLWlkIQ' as Uuid
-      await removeById(broker, version, [{ name: missing, topicId: zeroUuid }, { name: null, topicId: unknownId }])
+      await removeById(broker, version, [
+        { name: missing, topicId: zeroUuid },
+        { name: null, topicId: unknownId },
+      ])
       await removeById(broker, version, [{ name, topicId }])
       await removeById(broker, version, [{ name: null, topicId: zeroUuid }])
-      await removeById(broker, version, [{ name, topicId: zeroUuid }, { name, topicId: zeroUuid }])
-      await removeById(broker, version, [{ name: null, topicId }, { name: null, topicId }])
-      await removeById(broker, version, [{ name: null, topicId }, { name, topicId: zeroUuid }])
+      await removeById(broker, version, [
+        { name, topicId: zeroUuid },
+        { name, topicId: zeroUuid },
+      ])
+      await removeById(broker, version, [
+        { name: null, topicId },
+        { name: null, topicId },
+      ])
+      await removeById(broker, version, [
+        { name: null, topicId },
+        { name, topicId: zeroUuid },
+      ])
       await removeById(broker, version, [])
       await removeById(broker, version, [{ name: null, topicId }])
       await broker.untilGone(name)
@@ -183,7 +213,13 @@ export const topicScenarios: Scenarios = {
 }
 
 function create(broker: Recorder, version: number, topics: readonly Wanted[], validateOnly = false) {
-  const all = topics.map((topic) => ({ numPartitions: 1, replicationFactor: 1, assignments: [], configs: [], ...topic }))
+  const all = topics.map((topic) => ({
+    numPartitions: 1,
+    replicationFactor: 1,
+    assignments: [],
+    configs: [],
+    ...topic,
+  }))
   // -1 for the numbers came with version 4.
   const body = { topics: all, timeoutMs: 10_000, validateOnly }
   return broker.attempt(apis.CreateTopics, version, body)

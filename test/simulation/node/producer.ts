@@ -1,5 +1,6 @@
 import type { KafkaClient } from '../../../src/network/index.ts'
 import { apis, type BatchOptions, BatchView, buildBatch, ErrorCode } from '../../../src/protocol/index.ts'
+import { PropertyViolation } from '../checkers/checker.ts'
 import { Client } from './client.ts'
 import type { SentBatch, SimulatedTopic } from './history.ts'
 import type { ProducerPlan } from './scenario.ts'
@@ -45,6 +46,8 @@ interface Lane {
   /** The next batch's. */
   baseSequence: number
   sentCount: number
+  /** The log has a batch of this producer id. */
+  isKnown: boolean
   /** Batches whose outcome is unknown, oldest first: an idempotent producer sends them again. */
   open: Outgoing[]
 }
@@ -74,6 +77,7 @@ export class Producer {
         producerEpoch: -1,
         baseSequence: 0,
         sentCount: 0,
+        isKnown: false,
         open: [],
       })),
     )
@@ -96,13 +100,18 @@ export class Producer {
       if (this.#plan.isIdempotent) {
         if (lane.producerId < 0 && !(await this.#takeProducerId(lane))) continue
         const connection = await this.#client.connection()
-        const wanted = world.isDraining ? 0 : this.#plan.window
-        while (lane.open.length < wanted) lane.open.push(this.#nextBatch(lane))
+        while (!world.isDraining && this.#mayBegin(lane)) lane.open.push(this.#nextBatch(lane))
         await this.#sendOpen(lane, connection)
       } else if (!world.isDraining) {
         await this.#sendWindow(lane)
       }
     }
+  }
+
+  /** The node knows the last five batches of a producer again: none goes out before the fifth before it was acknowledged. */
+  #mayBegin({ open, sentCount }: Lane): boolean {
+    const first = open[0]?.batch.sequence ?? sentCount
+    return sentCount - first < this.#plan.window
   }
 
   async #sendWindow(lane: Lane): Promise<void> {
@@ -122,6 +131,7 @@ export class Producer {
     lane.producerId = producerId
     lane.producerEpoch = producerEpoch
     lane.baseSequence = 0
+    lane.isKnown = false
     return true
   }
 
@@ -130,17 +140,23 @@ export class Producer {
     const attempts = lane.open.map((outgoing) => {
       const first = this.#send(this.#client, connection, outgoing)
       if (!this.#client.chance(this.#plan.mischief)) return first
-      const again = this.#client.chance(0.3)
-        ? this.#send(this.#client, connection, outgoing, true)
-        : this.#secondClient.connection().then((second) => this.#send(this.#secondClient, second, outgoing, true))
+      // To a log that doesn't know the producer any sequence is the first one: a copy must not come before all else.
+      const again =
+        !lane.isKnown || this.#client.chance(0.3)
+          ? this.#send(this.#client, connection, outgoing, true)
+          : this.#secondClient.connection().then((second) => this.#send(this.#secondClient, second, outgoing, true))
       return Promise.all([first, again]).then(([code, codeAgain]) => code ?? codeAgain)
     })
     const [firstCode] = await Promise.all(attempts)
     const wasFirstOpen = lane.open[0]?.isAcked === false
+    if (lane.open.some(({ isAcked }) => isAcked)) lane.isKnown = true
     lane.open = lane.open.filter(({ isAcked }) => !isAcked)
-    // The node has forgotten the batch before (only the newest of a producer is in a snapshot), or lost it: as clients do,
-    // begin anew, with what was sent open for ever.
     if (wasFirstOpen && firstCode === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER) {
+      if (lane.topic.isDurable) {
+        const message = `${lane.name} sends the batch after its last acknowledged one, and it is out of order`
+        this.#client.world.history.fail(new PropertyViolation('idempotent producers go on', message))
+      }
+      // A power loss took the batch before: as clients do, begin anew, with what was sent open for ever.
       lane.open = []
       lane.producerId = -1
     }

@@ -18,6 +18,14 @@ describe('InitProducerId', () => {
     expect(response).toMatchObject({ errorCode: 0, producerId: 1000, producerEpoch: 0 })
   })
 
+  test('a current id without its epoch, or the reverse, is refused', async () => {
+    const { ask } = harness()
+    for (const half of [{ producerId: 5 }, { producerEpoch: 7 }]) {
+      const response = await ask(apis.InitProducerId, 3, { ...body, ...half })
+      expect(response).toMatchObject({ errorCode: 42, producerId: -1, producerEpoch: -1 })
+    }
+  })
+
   test('a transactional id is refused for good', async () => {
     const { ask } = harness()
     const code = async (transactionalId: string) =>
@@ -69,6 +77,14 @@ describe('DescribeConfigs', () => {
     expect(bare.results[0]!.configs[0]).toMatchObject({ documentation: null, synonyms: [] })
   })
 
+  test('an empty list of keys is all keys', async () => {
+    const { ask, coordination } = harness()
+    coordination.addTopic('orders')
+    const count = async (keys: string[] | null) =>
+      (await ask(apis.DescribeConfigs, 4, resource(2, 'orders', keys))).results[0]!.configs.length
+    expect(await count([])).toBe(await count(null))
+  })
+
   test('it tells this broker’s settings', async () => {
     const { ask } = harness({ overrides: { 'num.partitions': '5' } })
     const { results } = await ask(apis.DescribeConfigs, 4, resource(4, '1', ['num.partitions']))
@@ -76,8 +92,54 @@ describe('DescribeConfigs', () => {
     expect((await ask(apis.DescribeConfigs, 4, resource(4, ''))).results).toMatchObject([{ errorCode: 0, configs: [] }])
   })
 
+  test('it tells what was set while the broker runs, of this one and of all', async () => {
+    const { ask, coordination } = harness({ overrides: { 'message.max.bytes': '7' } })
+    coordination.addTopic('orders')
+    coordination.brokerConfigs.set('1', new Map([['log.retention.ms', '7777']]))
+    coordination.brokerConfigs.set('', new Map([['message.max.bytes', '8888']]))
+    const of = async (type: number, name: string, keys: string[] | null) =>
+      (await ask(apis.DescribeConfigs, 4, resource(type, name, keys))).results[0]!.configs
+    expect(await of(4, '1', ['log.retention.ms'])).toMatchObject([{ value: '7777', configSource: 2, readOnly: false }])
+    expect(await of(4, '', null)).toMatchObject([
+      { name: 'message.max.bytes', value: '8888', configSource: 3, synonyms: [{ value: '8888', source: 3 }] },
+    ])
+    expect(await of(2, 'orders', ['max.message.bytes'])).toMatchObject([
+      {
+        value: '8888',
+        configSource: 3,
+        synonyms: [
+          { name: 'message.max.bytes', value: '8888', source: 3 },
+          { name: 'message.max.bytes', value: '7', source: 4 },
+          { name: 'message.max.bytes', value: '1048588', source: 5 },
+        ],
+      },
+    ])
+  })
+
+  test('no keys are all keys, and a resource that stands twice is told with the keys of both', async () => {
+    const { ask, coordination } = harness()
+    coordination.addTopic('orders')
+    const [all, none] = [resource(2, 'orders'), resource(2, 'orders', [])]
+    const count = async (body: typeof all) => (await ask(apis.DescribeConfigs, 4, body)).results[0]!.configs.length
+    expect(await count(none)).toBe(await count(all))
+    const keys = [['retention.ms'], ['segment.ms', 'retention.ms']]
+    const twice = keys.flatMap((each) => resource(2, 'orders', each).resources)
+    const { results } = await ask(apis.DescribeConfigs, 4, { resources: twice })
+    expect(results).toHaveLength(1)
+    expect(results[0]!.configs.map(({ name }) => name)).toEqual(['retention.ms', 'segment.ms'])
+    expect(await count({ ...all, resources: [...twice, ...all.resources] })).toBe(await count(all))
+  })
+
+  test('where Kafka lists no place, the source is the default whatever it is', async () => {
+    const { ask, coordination } = harness({ overrides: { 'log.retention.hours': '1' } })
+    coordination.addTopic('orders')
+    const { results } = await ask(apis.DescribeConfigs, 4, resource(2, 'orders', ['retention.ms']))
+    expect(results[0]!.configs).toMatchObject([{ value: '3600000', configSource: 5, synonyms: [] }])
+  })
+
   test.each([
     ['an unknown topic', 2, 'none', 3],
+    ['a broker whose name is no number', 4, 'one', 42],
     ['an illegal topic name', 2, 'a b', 17],
     ['another broker', 4, '2', 42],
     ['a kind of resource that has no settings', 8, '1', 42],

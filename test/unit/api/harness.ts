@@ -14,9 +14,14 @@ import type {
   ProducerId,
   Uuid,
 } from '../../../src/base/index.ts'
-import { parseConfig } from '../../../src/config/index.ts'
+import { DynamicConfig, parseConfig } from '../../../src/config/index.ts'
 import type {
+  AdminOptions,
+  AlterConfigRequest,
+  AlterConfigResult,
   Coordination,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
@@ -39,6 +44,8 @@ import type {
   ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
+  DeleteRecordsOutcome,
+  DeleteRecordsRequest,
   EndOffsetOutcome,
   FetchAnswer,
   FetchRequest,
@@ -47,6 +54,7 @@ import type {
   PartitionRef,
   ReplicaService,
 } from '../../../src/replication/index.ts'
+
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
@@ -90,6 +98,8 @@ class FakeCoordination implements Coordination {
   readonly brokers: BrokerImage[] = [brokerImage(1)]
   readonly topics = new Map<string, TopicImage>()
   readonly topicConfigs = new Map<string, Map<string, string>>()
+  /** By broker id, and '' for all. */
+  readonly brokerConfigs = new Map<string, Map<string, string>>()
   readonly features = new Map<string, number>()
   readonly created: CreateTopicRequest[] = []
   /** Requests to create topics. */
@@ -97,6 +107,14 @@ class FakeCoordination implements Coordination {
   readonly deleted: DeleteTopicRequest[] = []
   /** Answers instead of creating. */
   refuseCreation: ((request: CreateTopicRequest) => CreateTopicResult | undefined) | undefined
+  readonly partitionsAsked: CreatePartitionsRequest[] = []
+  /** Answers instead of adding partitions. */
+  refusePartitions: ((request: CreatePartitionsRequest) => CreatePartitionsResult | undefined) | undefined
+  readonly alterations: AlterConfigRequest[] = []
+  /** Answers instead of altering. */
+  refuseAlteration: ((request: AlterConfigRequest) => AlterConfigResult | undefined) | undefined
+  /** Of the last request for a change that can be tried. */
+  validateOnly: boolean | undefined
   fault: Error | undefined
   state = { mode: 'raft', controllerId: brokerId, controllerEpoch: 1 as ControllerEpoch, appliedIndex: 7 } as const
   #nextProducerId = 1000
@@ -108,7 +126,7 @@ class FakeCoordination implements Coordination {
   }
 
   get image(): MetadataImage {
-    const { brokers, topics, topicConfigs, features } = this
+    const { brokers, topics, topicConfigs, brokerConfigs, features } = this
     return {
       index: 7,
       term: 1,
@@ -127,7 +145,7 @@ class FakeCoordination implements Coordination {
         ledBy: () => [],
         collidingWith: () => undefined,
       },
-      configs: { of: (type, name) => (type === 'topic' ? topicConfigs.get(name) : undefined) ?? new Map() },
+      configs: { of: (type, name) => (type === 'topic' ? topicConfigs : brokerConfigs).get(name) ?? new Map() },
       features,
       nextProducerId: this.#nextProducerId as ProducerId,
     }
@@ -164,7 +182,26 @@ class FakeCoordination implements Coordination {
         return { ok: true, name: topic.name, topicId: topic.topicId }
       })
     },
-    alterConfigs: () => Promise.reject(new Error('Not asked for')),
+    createPartitions: async (
+      requests: readonly CreatePartitionsRequest[],
+      options: AdminOptions,
+    ): Promise<readonly CreatePartitionsResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      this.validateOnly = options.validateOnly
+      this.partitionsAsked.push(...requests)
+      return requests.map((request) => this.refusePartitions?.(request) ?? { ok: true, name: request.name })
+    },
+    alterConfigs: async (
+      requests: readonly AlterConfigRequest[],
+      options: AdminOptions,
+    ): Promise<readonly AlterConfigResult[]> => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      this.validateOnly = options.validateOnly
+      this.alterations.push(...requests)
+      return requests.map((request) => this.refuseAlteration?.(request) ?? { ok: true })
+    },
   }
 
   allocateProducerIds(): Promise<{ firstProducerId: ProducerId; count: number }> {
@@ -198,6 +235,8 @@ class FakeReplicas implements ReplicaService {
   endOutcome: EndOffsetOutcome = { ok: true, leaderEpoch: 3 as LeaderEpoch, endOffset: 9 }
   /** By partition; others are unknown. */
   readonly producers = new Map<string, ActiveProducersOutcome>()
+  readonly deletions: DeleteRecordsRequest[] = []
+  deleteOutcome: (request: DeleteRecordsRequest) => DeleteRecordsOutcome = () => ({ ok: true, lowWatermark: 9 })
   released = 0
   appendOutcome: (request: AppendRequest) => AppendOutcome | Promise<AppendOutcome> = () => ({
     ok: true,
@@ -244,6 +283,11 @@ class FakeReplicas implements ReplicaService {
 
   async activeProducers({ topic, partition }: PartitionRef) {
     return await Promise.resolve(this.producers.get(`${topic}-${partition}`) ?? unknownPartition)
+  }
+
+  deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome> {
+    this.deletions.push(request)
+    return Promise.resolve(this.deleteOutcome(request))
   }
 }
 
@@ -343,6 +387,7 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     brokerId,
     clusterId: 'CLUSTERCLUSTERCLUSTERC',
     config,
+    dynamicConfig: new DynamicConfig(config),
     replicas,
     logDirectories,
     coordination,

@@ -52,6 +52,14 @@ describe('CreateTopics', () => {
     ])
   })
 
+  test('a partition that stands twice in an assignment is refused', async () => {
+    const { ask, coordination } = harness()
+    const assignments = [0, 1, 0].map((partitionIndex) => ({ partitionIndex, brokerIds: [1] }))
+    const asked = topic('a', { numPartitions: -1, replicationFactor: -1, assignments })
+    expect((await ask(apis.CreateTopics, 5, { topics: [asked] })).topics).toMatchObject([{ name: 'a', errorCode: 39 }])
+    expect(coordination.created).toEqual([])
+  })
+
   test('a name that stands twice is refused once, the others are created', async () => {
     const { ask, coordination } = harness()
     const { topics } = await ask(apis.CreateTopics, 5, { topics: [topic('a'), topic('b'), topic('a')] })

@@ -119,8 +119,14 @@ describe('describeTopicConfig', () => {
       type: configType.LONG,
       readOnly: false,
       sensitive: false,
+      synonyms: [{ name: 'retention.ms', value: '1000', source: 1 }],
+    })
+    const ms = parseConfig({ file: 'log.retention.minutes=5\nlog.retention.ms=7' })
+    expect(describedTopic({}, 'retention.ms', ms)).toMatchObject({
+      value: '7',
+      source: configSource.staticBroker,
       synonyms: [
-        { name: 'retention.ms', value: '1000', source: 1 },
+        { name: 'log.retention.ms', value: '7', source: 4 },
         { name: 'log.retention.minutes', value: '5', source: 4 },
         { name: 'log.retention.hours', value: '168', source: 5 },
       ],
@@ -128,6 +134,7 @@ describe('describeTopicConfig', () => {
     expect(describedTopic({}, 'retention.ms', broker)).toMatchObject({
       value: '300000',
       source: configSource.staticBroker,
+      synonyms: [],
     })
     expect(describedTopic({}, 'retention.ms')).toMatchObject({ value: '604800000', source: configSource.default })
   })

@@ -4,6 +4,11 @@ export const settings: ControllerSettings = {
   defaultPartitionCount: 1,
   defaultReplicationFactor: 1,
   topicDeletionEnabled: true,
+  fixedTopics: new Set(['__consumer_offsets']),
 }
 
-export const anyConfig: ConfigRules = { topicFault: () => undefined, brokerFault: () => undefined }
+export const anyConfig: ConfigRules = {
+  topicFault: () => undefined,
+  brokerFault: () => undefined,
+  listDefault: (_resourceType, key) => (key === 'cleanup.policy' ? ['delete'] : undefined),
+}

@@ -3,6 +3,7 @@ import {
   type AlterConfigRequest,
   allocateProducerIds,
   alterConfigs,
+  type ConfigChange,
   clusterStart,
   deleteTopics,
 } from '../../../src/controller/index.ts'
@@ -55,7 +56,7 @@ describe('deleteTopics()', () => {
 describe('alterConfigs()', () => {
   const alter = (requests: AlterConfigRequest[], fields = {}) =>
     alterConfigs(image, requests, { configRules: anyConfig, validateOnly: false, ...fields })
-  const request = (resourceType: 'topic' | 'broker', resourceName: string, changes: [string, string | null][]) => ({
+  const request = (resourceType: 'topic' | 'broker', resourceName: string, changes: [string, ConfigChange][]) => ({
     resourceType,
     resourceName,
     changes: new Map(changes),
@@ -81,7 +82,8 @@ describe('alterConfigs()', () => {
 
   test.each([
     ['unknown-topic', request('topic', 'missing', [])],
-    ['invalid-request', request('topic', 'a b', [])],
+    ['invalid-topic', request('topic', 'a b', [])],
+    ['invalid-request', request('topic', '', [])],
     ['invalid-request', request('broker', '2', [])],
     ['invalid-request', request('broker', '01', [])],
     ['invalid-request', request('broker', 'one', [])],
@@ -100,6 +102,59 @@ describe('alterConfigs()', () => {
     const { records, response } = alter([bad, good], { configRules: { ...anyConfig, topicFault } })
     expect(response).toMatchObject([{ ok: false, reason: 'invalid-config', message: 'Not both' }, { ok: true }])
     expect(records).toMatchObject([{ resourceName: 'other', key: 'y' }])
+  })
+
+  test('a request that replaces removes what it does not name', () => {
+    const changes = new Map([['max.message.bytes', '10']])
+    const { records } = alter([{ resourceType: 'topic', resourceName: 'orders', changes, replaces: true }])
+    expect(step(image, records).image.configs.of('topic', 'orders')).toEqual(changes)
+    const none = { resourceType: 'topic', resourceName: 'other', changes: new Map(), replaces: true } as const
+    expect(alter([none])).toEqual({ records: [], response: [{ ok: true }] })
+  })
+
+  test('adds elements to a list once each, from the built-in default on, and takes some out', () => {
+    const policyAfter = (from: MetadataImage, ...changes: ConfigChange[]) => {
+      let head = from
+      for (const change of changes) {
+        const { records, response } = alterConfigs(head, [request('topic', 'other', [['cleanup.policy', change]])], {
+          configRules: anyConfig,
+          validateOnly: false,
+        })
+        expect(response).toEqual([{ ok: true }])
+        head = step(head, records).image
+      }
+      return head.configs.of('topic', 'other').get('cleanup.policy')
+    }
+    expect(policyAfter(image, { append: 'compact' })).toBe('delete,compact')
+    expect(policyAfter(image, { append: ' compact ,delete,' })).toBe('delete,compact')
+    expect(policyAfter(image, 'compact', { append: 'delete' })).toBe('compact,delete')
+    expect(policyAfter(image, { append: 'compact' }, { subtract: 'delete' })).toBe('compact')
+    expect(policyAfter(image, { subtract: 'delete,compact' })).toBe('')
+    expect(policyAfter(image, 'compact', null, { subtract: 'x' })).toBe('delete')
+  })
+
+  test.each([{ append: '1' }, { subtract: '1' }])('%j is refused for a key that is no list', (change) => {
+    const refused = alter([
+      request('topic', 'orders', [['retention.ms', change]]),
+      request('topic', 'missing', [['nope', change]]),
+      request('broker', '1', [['log.retention.ms', change]]),
+    ])
+    expect(refused.response).toMatchObject(Array(3).fill({ ok: false, reason: 'invalid-config' }))
+  })
+
+  test('what a topic may not have is said before that there is no such topic; a broker is told of an invalid request', () => {
+    const fault = () => ({ message: 'Bad' })
+    const rules = { ...anyConfig, topicFault: fault, brokerFault: fault }
+    const bad = [request('topic', 'missing', [['x', '1']]), request('broker', '', [['x', '1']])]
+    expect(alter(bad, { configRules: rules }).response).toEqual([
+      { ok: false, reason: 'invalid-config', message: 'Bad' },
+      { ok: false, reason: 'invalid-request', message: 'Bad' },
+    ])
+  })
+
+  test('validating changes nothing', () => {
+    const one = request('topic', 'orders', [['x', '1']])
+    expect(alter([one], { validateOnly: true })).toEqual({ records: [], response: [{ ok: true }] })
   })
 
   test('a resource that is in the request twice, and a request that is too large, are refused', () => {

@@ -62,6 +62,7 @@ describe('a hostile record set is refused with its reason', () => {
     ['a flipped bit of the CRC', 'corrupt-message', () => flip(good(), 18)],
     ['a base offset', 'invalid-record', () => header((batch) => batch.writeBigInt64BE(5n, 0))],
     ['no records', 'invalid-record', () => header((batch) => batch.writeInt32BE(0, 57))],
+    ['a producer id past 2^53', 'invalid-record', () => header((batch) => batch.writeBigInt64BE(2n ** 53n, 43))],
     ['a negative record count', 'invalid-record', () => header((batch) => batch.writeInt32BE(-3, 57))],
     ['more records than there are', 'invalid-record', () => claim(4)],
     ['2^31 - 1 records', 'invalid-record', () => claim(0x7fffffff)],

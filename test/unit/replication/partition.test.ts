@@ -148,3 +148,24 @@ test('Partition answers a duplicate only when its original is committed', async 
   expect(await duplicate).toMatchObject({ ok: true, baseOffset: 0 })
   expect(await original).toMatchObject({ ok: true, baseOffset: 0 })
 })
+
+test('Partition.deleteRecords() deletes up to the high watermark at most', async () => {
+  const { log, append, partition } = setUp()
+  void append(1)
+  log.completeFlush()
+  void append(1)
+  expect(partition.highWatermark).toBe(3)
+  for (const offset of [4, 6, -2]) {
+    expect(await partition.deleteRecords(offset)).toEqual({ ok: false, reason: 'offset-out-of-range' })
+  }
+  expect(log.logStartOffset).toBe(0)
+  expect(await partition.deleteRecords(-1)).toEqual({ ok: true, lowWatermark: 3 })
+})
+
+test('Partition.deleteRecords() is refused by a follower, and answers a fault of the disk', async () => {
+  const follower = setUp({ image: image({ leader: other, replicas: [self, other] }) })
+  expect(await follower.partition.deleteRecords(-1)).toEqual({ ok: false, reason: 'not-leader-or-follower' })
+  const { log, partition } = setUp()
+  log.deleteRecordsBefore = () => Promise.reject(new Error('EIO'))
+  expect(await partition.deleteRecords(0)).toEqual({ ok: false, reason: 'storage-error', message: 'EIO' })
+})

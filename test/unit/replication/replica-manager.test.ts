@@ -58,7 +58,10 @@ function delta(changes: Partial<MetadataDelta>): MetadataDelta {
   }
 }
 
-function setUp(openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log) {
+function setUp(
+  openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log,
+  topicConfig: Partial<TopicConfig> = {},
+) {
   const log = new FakeLog()
   const time = new ManualTime()
   const deleted: string[] = []
@@ -66,7 +69,8 @@ function setUp(openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log)
     platform: { clock: time, timers: time } as unknown as Platform,
     logger: silentLogger,
     localId: self,
-    topicConfig: () => ({ minInSyncReplicas: 1 }) as unknown as TopicConfig,
+    topicConfig: () =>
+      ({ minInSyncReplicas: 1, cleanupPolicy: { delete: true, compact: false }, ...topicConfig }) as TopicConfig,
     logs: {
       get: () => log,
       getOrCreate: () => openLog(log),
@@ -281,4 +285,42 @@ test('ReplicaManager tells a partition’s producers whoever leads it', async ()
   expect(await manager.activeProducers({ topic: 'orders', partition: 0 })).toMatchObject({ ok: false })
   create()
   expect(await manager.activeProducers({ topic: 'orders', partition: 0 })).toEqual({ ok: true, producers: [] })
+})
+
+const deletion = { topic: 'orders', partition: 0, beforeOffset: -1, timeoutMs: 500 } as const
+
+test('ReplicaManager.deleteRecords() moves the log start, below which nothing can be read any more', async () => {
+  const { log, time, manager, create, produce, fetch } = setUp()
+  create()
+  await turn()
+  void produce('abcde')
+  log.completeFlush()
+  const timers = time.pendingCount
+  expect(await manager.deleteRecords({ ...deletion, beforeOffset: 2 })).toEqual({ ok: true, lowWatermark: 2 })
+  const answer = await fetch({ fetchOffset: 1 })
+  expect(answer.partitions[0]?.outcome).toEqual({ ok: false, reason: 'offset-out-of-range' })
+  expect(await manager.deleteRecords({ ...deletion, beforeOffset: 1 })).toEqual({ ok: true, lowWatermark: 2 })
+  expect(await manager.deleteRecords(deletion)).toEqual({ ok: true, lowWatermark: 5 })
+  expect(time.pendingCount).toBe(timers)
+})
+
+test('ReplicaManager.deleteRecords() answers when its time is up while the disk is slow', async () => {
+  const { log, time, manager, create } = setUp()
+  create()
+  await turn()
+  log.deleteRecordsBefore = () => new Promise(() => {})
+  const answer = manager.deleteRecords(deletion)
+  await turn()
+  time.advance(500)
+  expect(await answer).toEqual({ ok: false, reason: 'request-timed-out' })
+})
+
+test('ReplicaManager.deleteRecords() refuses a topic that is compacted only, and a partition that is not there', async () => {
+  const { manager, create } = setUp(undefined, { cleanupPolicy: { delete: false, compact: true } })
+  create()
+  await turn()
+  expect(await manager.deleteRecords({ ...deletion, beforeOffset: 99 })).toMatchObject({ reason: 'policy-violation' })
+  expect(await manager.deleteRecords({ ...deletion, partition: 7 })).toMatchObject({
+    reason: 'unknown-topic-or-partition',
+  })
 })
