@@ -8,6 +8,7 @@ import {
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorCodeOf } from './errors.ts'
+import { inTurns } from './in-turns.ts'
 import { isInternalTopic } from './topic-names.ts'
 
 /**
@@ -23,14 +24,16 @@ export const deleteRecords = defineApi({
   api: apis.DeleteRecords,
   versions: { min: 0, max: 2 },
   async handle(request, context) {
-    const topics = offsetsByPartition(request)
-    const answers = [...topics].map(async ([name, offsets]) => ({
-      name,
-      partitions: await Promise.all(
-        [...offsets].map(([partition, offset]) => deleteFrom(name, partition, offset, request.timeoutMs, context)),
-      ),
-    }))
-    return { body: { topics: await Promise.all(answers) } }
+    const { timers } = context.services.platform
+    const topics = new Map<string, PartitionAnswer[]>()
+    const asked = partitionsOf(request)
+    const answers = await inTurns(asked, timers, (each) => deleteFrom(each, request.timeoutMs, context))
+    for (const [i, { topic }] of asked.entries()) {
+      const partitions = topics.get(topic)
+      if (partitions === undefined) topics.set(topic, [answers[i]!])
+      else partitions.push(answers[i]!)
+    }
+    return { body: { topics: [...topics].map(([name, partitions]) => ({ name, partitions })) } }
   },
   fault: (request, errorCode) => ({
     topics: request.topics.map(({ name, partitions }) => ({
@@ -42,36 +45,50 @@ export const deleteRecords = defineApi({
 
 type PartitionAnswer = MessageInput<typeof DeleteRecordsResponse>['topics'][number]['partitions'][number]
 
-function offsetsByPartition(request: DeleteRecordsRequest): ReadonlyMap<string, ReadonlyMap<number, number>> {
-  const topics = new Map<string, Map<number, number>>()
-  for (const { name, partitions } of request.topics) {
-    const offsets = topics.get(name) ?? new Map<number, number>()
-    for (const { partitionIndex, offset } of partitions) offsets.set(partitionIndex, offset)
-    topics.set(name, offsets)
-  }
-  return topics
+interface AskedPartition {
+  readonly topic: string
+  readonly partition: number
+  beforeOffset: number
 }
 
-async function deleteFrom(
-  topic: string,
-  partition: number,
-  beforeOffset: number,
+/** Each once, with the last offset that is asked for it. */
+function partitionsOf(request: DeleteRecordsRequest): readonly AskedPartition[] {
+  const asked = new Map<string, AskedPartition>()
+  for (const { name, partitions } of request.topics) {
+    for (const { partitionIndex, offset } of partitions) {
+      const key = `${partitionIndex}/${name}`
+      const known = asked.get(key)
+      if (known !== undefined) known.beforeOffset = offset
+      else {
+        const fresh = { topic: name, partition: partitionIndex, beforeOffset: offset }
+        asked.set(key, fresh)
+      }
+    }
+  }
+  return [...asked.values()]
+}
+
+function deleteFrom(
+  { topic, partition, beforeOffset }: AskedPartition,
   timeoutMs: number,
   context: RequestContext,
-): Promise<PartitionAnswer> {
-  const { coordination, replicas, log } = context.services
+): PartitionAnswer | Promise<PartitionAnswer> {
+  const { coordination } = context.services
   const found = coordination.image.topics.byName(topic)?.partitions[partition]
   if (found === undefined) return refused(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
   if (isInternalTopic(topic)) return refused(partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
-  const outcome = await replicas.deleteRecords({
-    topic,
-    partition,
-    beforeOffset,
-    timeoutMs: Math.max(0, timeoutMs),
-  })
+  return deleteFromLog({ topic, partition, beforeOffset, timeoutMs: Math.max(0, timeoutMs) }, context)
+}
+
+async function deleteFromLog(
+  asked: AskedPartition & { readonly timeoutMs: number },
+  { services }: RequestContext,
+): Promise<PartitionAnswer> {
+  const { topic, partition } = asked
+  const outcome = await services.replicas.deleteRecords(asked)
   if (!outcome.ok) return refused(partition, errorCodeOf(outcome.reason))
   const { lowWatermark } = outcome
-  log.info({ partition: partitionName(topic, partition), lowWatermark }, 'records deleted')
+  services.log.info({ partition: partitionName(topic, partition), lowWatermark }, 'records deleted')
   return { partitionIndex: partition, lowWatermark, errorCode: ErrorCode.NONE }
 }
 

@@ -54,39 +54,53 @@ type RequestedPartition = FetchRequest['topics'][number]['partitions'][number]
 /** Answers about every partition that is asked for, in the order asked; `wantsSession`: and remembers them. */
 async function answerFull(request: FetchRequest, context: RequestContext, wantsSession: boolean): Promise<Reply<Body>> {
   const { services, apiVersion } = context
-  const { topics } = services.coordination.image
+  const { image } = services.coordination
+  const topics = withoutRepeats(request.topics, usesTopicIds(context))
   const known: FetchPartition[] = []
   // By topic of the request: its name, undefined when its id is unknown.
-  const names = request.topics.map(({ topic, topicId, partitions }) => {
-    const name = usesTopicIds(context) ? topics.byId(topicId)?.name : topic
+  const names = topics.map(({ topic, topicId, partitions }) => {
+    const name = usesTopicIds(context) ? image.topics.byId(topicId)?.name : topic
     if (name !== undefined) for (const each of partitions) known.push(fetchPartition(name, topicId, each))
     return name
   })
   const answered = await services.replicas.fetch(readRequest(request, context, known, names.includes(undefined)))
   const answers = new PartitionAnswers(request, context)
   let next = 0
-  const responses = request.topics.map(({ topic, topicId, partitions }, t) => {
+  const responses = topics.map(({ topic, topicId, partitions }, t) => {
     const name = names[t]
     const each = partitions.map(({ partition }) =>
       answers.of(name, partition, name === undefined ? unknownTopicId : answered.partitions[next++]!),
     )
     return { topic, topicId, partitions: each }
   })
-  const sessionId = wantsSession ? createSession(request, context, names, answered.partitions) : noSession
+  const sessionId = wantsSession ? createSession(topics, context, names, answered.partitions) : noSession
   const nodeEndpoints = apiVersion >= 16 ? { nodeEndpoints: answers.nodeEndpoints } : {}
   const body = { throttleTimeMs: 0, errorCode: ErrorCode.NONE, sessionId, responses, ...nodeEndpoints }
   return { body, release: () => answered.release() }
 }
 
+/** Each partition once: otherwise a client gets the same records twice in one answer. */
+function withoutRepeats(topics: FetchRequest['topics'], byId: boolean): FetchRequest['topics'] {
+  const seen = new Set<string>()
+  const isNew = (name: string, partition: number): boolean => {
+    const before = seen.size
+    return seen.add(`${partition}/${name}`).size > before
+  }
+  return topics.map((topic) => {
+    const name = byId ? topic.topicId : topic.topic
+    return { ...topic, partitions: topic.partitions.filter(({ partition }) => isNew(name, partition)) }
+  })
+}
+
 function createSession(
-  request: FetchRequest,
+  topics: FetchRequest['topics'],
   context: RequestContext,
   names: readonly (string | undefined)[],
   answered: readonly FetchedPartition[],
 ): FetchSessionId | typeof noSession {
   let next = 0
   const fetched: FetchedPartition[] = []
-  const asked = request.topics.flatMap((topic, t) =>
+  const asked = topics.flatMap((topic, t) =>
     topic.partitions.map((partition) => {
       fetched.push(names[t] === undefined ? unknownTopicId : answered[next++]!)
       return askedPartition(names[t], topic.topicId, partition)
@@ -197,7 +211,8 @@ function fetchPartition(topic: string, topicId: Uuid, asked: RequestedPartition)
     partition: asked.partition,
     fetchOffset: asked.fetchOffset,
     maxBytes: asked.partitionMaxBytes,
-    currentLeaderEpoch: asked.currentLeaderEpoch as LeaderEpoch | -1,
+    currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
+    lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
     ...(topicId === zeroUuid ? {} : { topicId }),
   }
 }
@@ -209,8 +224,14 @@ function askedPartition(topic: string | undefined, topicId: Uuid, asked: Request
     partition: asked.partition,
     fetchOffset: asked.fetchOffset,
     maxBytes: asked.partitionMaxBytes,
-    currentLeaderEpoch: asked.currentLeaderEpoch as LeaderEpoch | -1,
+    currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
+    lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
   }
+}
+
+/** Every negative number is "none". */
+function epochOf(value: number): LeaderEpoch | -1 {
+  return value < 0 ? -1 : (value as LeaderEpoch)
 }
 
 /** Each partition's part of one answer, and the brokers that clients are sent to. */
@@ -232,7 +253,7 @@ class PartitionAnswers {
   /** `topic` undefined: no topic has the id that was asked for. */
   of(topic: string | undefined, partitionIndex: number, fetched: FetchedPartition): PartitionAnswer {
     if (topic === undefined) return refusedPartition(partitionIndex, ErrorCode.UNKNOWN_TOPIC_ID)
-    const { outcome, highWatermark, lastStableOffset, logStartOffset, chunks } = fetched
+    const { outcome, highWatermark, lastStableOffset, logStartOffset, divergingEpoch, chunks } = fetched
     if (outcome.ok) {
       return {
         partitionIndex,
@@ -242,6 +263,7 @@ class PartitionAnswers {
         logStartOffset,
         abortedTransactions: this.#abortedTransactions,
         records: chunks,
+        ...(divergingEpoch === undefined || this.#apiVersion < 12 ? {} : { divergingEpoch }),
       }
     }
     let errorCode = errorCodeOf(outcome.reason)
@@ -272,9 +294,14 @@ function refusedPartition(partitionIndex: number, errorCode: ErrorCode): Partiti
     highWatermark: -1,
     lastStableOffset: -1,
     logStartOffset: -1,
-    abortedTransactions: null,
+    // An array of none where nothing could be read at all, as in Kafka.
+    abortedTransactions: isMissing(errorCode) ? [] : null,
     records: [],
   }
+}
+
+function isMissing(errorCode: ErrorCode): boolean {
+  return errorCode === ErrorCode.UNKNOWN_TOPIC_OR_PARTITION || errorCode === ErrorCode.UNKNOWN_TOPIC_ID
 }
 
 /** From version 7 on the error stands at the top, with no topics. */

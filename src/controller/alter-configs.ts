@@ -15,8 +15,9 @@ export function alterConfigs(
   requests: readonly AlterConfigRequest[],
   context: { readonly configRules: ConfigRules; readonly validateOnly: boolean },
 ): Decision<readonly AlterConfigResult[]> {
+  // A resource counts too: a million that change nothing are no reasonable request.
   if (requests.reduce((count, request) => count + recordCount(image, request), 0) > maxRecordsPerEntry) {
-    const refusal = invalid(`The request changes more than ${maxRecordsPerEntry} configs at once`)
+    const refusal = invalid(`The request asks for more than ${maxRecordsPerEntry} resources and configs at once`)
     return { records: [], response: requests.map(() => refusal) }
   }
   const counts = new Map<string, number>()
@@ -36,7 +37,7 @@ export function alterConfigs(
 
 /** At most. */
 function recordCount(image: MetadataImage, { resourceType, resourceName, changes, replaces }: AlterConfigRequest) {
-  return changes.size + (replaces ? image.configs.of(resourceType, resourceName).size : 0)
+  return 1 + changes.size + (replaces ? image.configs.of(resourceType, resourceName).size : 0)
 }
 
 function resourceOf({ resourceType, resourceName }: AlterConfigRequest): string {

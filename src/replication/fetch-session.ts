@@ -15,6 +15,8 @@ export interface AskedPartition {
   readonly maxBytes: number
   /** -1: not checked. */
   readonly currentLeaderEpoch: LeaderEpoch | -1
+  /** Of the record before `fetchOffset`; -1: not checked. */
+  readonly lastFetchedEpoch: LeaderEpoch | -1
 }
 
 /** What a forgotten partition is named by. */
@@ -34,7 +36,8 @@ export class SessionPartition implements FetchPartition {
   fetchOffset: Offset
   maxBytes: number
   currentLeaderEpoch: LeaderEpoch | -1
-  /** As last told; -1 after an error, so that its end is told too. */
+  lastFetchedEpoch: LeaderEpoch | -1
+  /** As last told; -1 after an error or another log, so that its end is told too. */
   #highWatermark: Offset = -1
   #logStartOffset: Offset = -1
 
@@ -46,6 +49,7 @@ export class SessionPartition implements FetchPartition {
     this.fetchOffset = asked.fetchOffset
     this.maxBytes = asked.maxBytes
     this.currentLeaderEpoch = asked.currentLeaderEpoch
+    this.lastFetchedEpoch = asked.lastFetchedEpoch
   }
 
   /** Of memory, roughly and not too low. */
@@ -57,11 +61,12 @@ export class SessionPartition implements FetchPartition {
     this.fetchOffset = asked.fetchOffset
     this.maxBytes = asked.maxBytes
     this.currentLeaderEpoch = asked.currentLeaderEpoch
+    this.lastFetchedEpoch = asked.lastFetchedEpoch
   }
 
-  /** Takes note of what the client is told now; true when it has to be: there is data, an error, or an offset moved. */
-  tell({ outcome, highWatermark, logStartOffset, sizeBytes }: FetchedPartition): boolean {
-    if (!outcome.ok) {
+  /** Takes note of what the client is told now; true when it has to be: there is data, an error, another log than the client's, or an offset moved. */
+  tell({ outcome, highWatermark, logStartOffset, divergingEpoch, sizeBytes }: FetchedPartition): boolean {
+    if (!outcome.ok || divergingEpoch !== undefined) {
       this.#highWatermark = -1
       return true
     }

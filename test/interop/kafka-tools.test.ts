@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { apis } from '../../src/protocol/index.ts'
 import { until } from '../support/condition.ts'
@@ -69,6 +72,63 @@ describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
     expect(listed).toMatch(/max\.message\.bytes=1048588 .*DEFAULT_CONFIG:message\.max\.bytes=1048588/)
     await run(topics('--delete', '--topic', 'made'))
     expect((await run(topics('--list'))).split('\n')).not.toContain('made')
+  })
+
+  test('a topic gets further partitions, as many as asked or where asked', async () => {
+    await run(topics('--create', '--topic', 'grown'))
+    await run(topics('--alter', '--topic', 'grown', '--partitions', '3'))
+    await run(topics('--alter', '--topic', 'grown', '--partitions', '5', '--replica-assignment', '1,1,1,1,1'))
+    expect(await run(topics('--describe', '--topic', 'grown'))).toMatch(/PartitionCount: 5/)
+    const less = await attempt(topics('--alter', '--topic', 'grown', '--partitions', '2'))
+    expect([less.exitCode, less.output]).toEqual([1, expect.stringMatching(/InvalidPartitionsException/)])
+  })
+
+  test('settings of topics, of a broker and of all brokers are altered and described', async () => {
+    const configs = (...args: string[]) => command('ConfigCommand', ...args)
+    const ofTopic = ['--entity-type', 'topics', '--entity-name', 'tuned']
+    const ofBroker = ['--entity-type', 'brokers', '--entity-name', '1']
+    const ofAll = ['--entity-type', 'brokers', '--entity-default']
+    await run(topics('--create', '--topic', 'tuned'))
+    await run(configs('--alter', ...ofTopic, '--add-config', 'cleanup.policy=[compact,delete],max.message.bytes=12345'))
+    await run(configs('--alter', ...ofTopic, '--delete-config', 'max.message.bytes'))
+    await run(configs('--alter', ...ofBroker, '--add-config', 'log.retention.ms=7777'))
+    await run(configs('--alter', ...ofAll, '--add-config', 'log.retention.ms=8888,message.max.bytes=2000000'))
+    expect(await run(configs('--describe', ...ofTopic))).toBe(
+      'Dynamic configs for topic tuned are:\n' +
+        '  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=compact,delete, DEFAULT_CONFIG:log.cleanup.policy=delete}\n',
+    )
+    expect(await run(configs('--describe', ...ofBroker))).toMatch(
+      /log\.retention\.ms=7777 sensitive=false synonyms=\{DYNAMIC_BROKER_CONFIG:log\.retention\.ms=7777, DYNAMIC_DEFAULT_BROKER_CONFIG:log\.retention\.ms=8888, DEFAULT_CONFIG:log\.retention\.hours=168\}/,
+    )
+    expect(await run(configs('--describe', ...ofAll))).toMatch(/message\.max\.bytes=2000000 sensitive=false/)
+    expect(await run(configs('--describe', '--all', ...ofTopic))).toMatch(/retention\.ms=7777 /)
+    for (const entity of [ofBroker, ofAll]) {
+      await run(configs('--alter', ...entity, '--delete-config', 'log.retention.ms'))
+    }
+    await run(configs('--alter', ...ofAll, '--delete-config', 'message.max.bytes'))
+    expect(await run(configs('--describe', ...ofAll))).not.toContain('=')
+    const fixed = await attempt(configs('--alter', ...ofBroker, '--add-config', 'num.partitions=2'))
+    expect([fixed.exitCode, fixed.output]).toEqual([1, expect.stringMatching(/Cannot update num.partitions/)])
+  })
+
+  test('records at the start of a partition are deleted', async () => {
+    await run(producer('emptied'), Array.from({ length: 10 }, (_, i) => `line ${i}`).join('\n'))
+    const folder = await mkdtemp(join(tmpdir(), 'rookery-offsets-'))
+    try {
+      const file = join(folder, 'offsets.json')
+      const deletion = async (offset: number) => {
+        const partitions = [{ topic: 'emptied', partition: 0, offset }]
+        await writeFile(file, JSON.stringify({ partitions, version: 1 }))
+        return (await attempt(command('DeleteRecordsCommand', '--offset-json-file', file))).output
+      }
+      expect(await deletion(4)).toContain('partition: emptied-0\tlow_watermark: 4')
+      expect(await run(consumer('emptied', '--max-messages', '1'))).toBe('line 4\n')
+      expect(await deletion(99)).toMatch(/partition: emptied-0\terror: .*OffsetOutOfRangeException/)
+      expect(await deletion(-1)).toContain('partition: emptied-0\tlow_watermark: 10')
+      expect(await run(offsets('--topic', 'emptied', '--time', 'earliest'))).toBe('emptied:0:10\n')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   test.each([

@@ -103,6 +103,41 @@ describe('kafkajs', () => {
     expect(await admin.listTopics()).not.toContain('made')
   })
 
+  test('adds partitions, replaces settings and deletes records', async () => {
+    await create('altered', { configEntries: [{ name: 'max.message.bytes', value: '12345' }] })
+    await admin.createPartitions({ topicPartitions: [{ topic: 'altered', count: 3 }] })
+    await expect(admin.createPartitions({ topicPartitions: [{ topic: 'altered', count: 2 }] })).rejects.toThrow(
+      'Number of partitions is invalid',
+    )
+    const { topics } = await admin.fetchTopicMetadata({ topics: ['altered'] })
+    expect(topics[0]?.partitions).toHaveLength(3)
+
+    const type = ConfigResourceTypes.TOPIC
+    const alter = (name: string, value: string) =>
+      admin.alterConfigs({
+        validateOnly: false,
+        resources: [{ type, name: 'altered', configEntries: [{ name, value }] }],
+      })
+    await alter('retention.ms', '1000000')
+    const configNames = ['retention.ms', 'max.message.bytes']
+    const described = await admin.describeConfigs({
+      includeSynonyms: true,
+      resources: [{ type, name: 'altered', configNames }],
+    })
+    expect(
+      Object.fromEntries(described.resources[0]!.configEntries.map((each) => [each.configName, each.configValue])),
+    ).toEqual({ 'retention.ms': '1000000', 'max.message.bytes': '1048588' })
+    await expect(alter('no.such.key', '1')).rejects.toThrow('Configuration is invalid')
+
+    const messages = Array.from({ length: 5 }, (_, i) => ({ value: `${i}`, partition: 0 }))
+    await withProducer((producer) => producer.send({ topic: 'altered', messages }))
+    await admin.deleteTopicRecords({ topic: 'altered', partitions: [{ partition: 0, offset: '3' }] })
+    const low = async () => (await admin.fetchTopicOffsets('altered')).find(({ partition }) => partition === 0)?.low
+    expect(await low()).toBe('3')
+    await admin.deleteTopicRecords({ topic: 'altered', partitions: [{ partition: 0, offset: '-1' }] })
+    expect(await low()).toBe('5')
+  })
+
   test.each([
     ['none', CompressionTypes.None],
     ['gzip', CompressionTypes.GZIP],

@@ -2,6 +2,8 @@ import {
   Admin,
   ConfigResourceTypes,
   Consumer,
+  IncrementalAlterConfigOperationTypes,
+  type IncrementalAlterConfigsOptions,
   type MessagesStream,
   Producer,
   type ProducerOptions,
@@ -100,6 +102,42 @@ describe('@platformatic/kafka', () => {
     expect(await admin.listTopics()).toContain('made')
     await admin.deleteTopics({ topics: ['made'] })
     expect(await admin.listTopics()).not.toContain('made')
+  })
+
+  test('adds partitions, alters settings and deletes records', async () => {
+    await admin.createTopics({ topics: ['altered'], partitions: 1, replicas: 1 })
+    await admin.createPartitions({ topics: [{ name: 'altered', count: 2, assignments: null }] })
+    const metadata = await admin.metadata({ topics: ['altered'] })
+    expect(metadata.topics.get('altered')?.partitionsCount).toBe(2)
+
+    const resource = { resourceType: ConfigResourceTypes.TOPIC, resourceName: 'altered' }
+    const settings = async () => {
+      const [described] = await admin.describeConfigs({ resources: [resource], includeDocumentation: true })
+      return Object.fromEntries(described!.configs.map(({ name, value }) => [name, value]))
+    }
+    const { SET, DELETE, APPEND } = IncrementalAlterConfigOperationTypes
+    const alter = (configs: IncrementalAlterConfigsOptions['resources'][number]['configs']) =>
+      admin.incrementalAlterConfigs({ resources: [{ ...resource, configs }] })
+    await alter([
+      { name: 'retention.ms', configOperation: SET, value: '1000' },
+      { name: 'cleanup.policy', configOperation: APPEND, value: 'compact' },
+    ])
+    expect(await settings()).toMatchObject({ 'retention.ms': '1000', 'cleanup.policy': 'delete,compact' })
+    await alter([{ name: 'cleanup.policy', configOperation: DELETE }])
+    await admin.alterConfigs({ resources: [{ ...resource, configs: [{ name: 'segment.bytes', value: '2000000' }] }] })
+    expect(await settings()).toMatchObject({
+      'retention.ms': '604800000',
+      'cleanup.policy': 'delete',
+      'segment.bytes': '2000000',
+    })
+    await expect(alter([{ name: 'retention.ms', configOperation: APPEND, value: '1' }])).rejects.toThrow()
+
+    await send(Array.from({ length: 5 }, (_, i) => ({ topic: 'altered', partition: 0, value: `${i}` })))
+    const deletion = (offset: bigint) => ({ topics: [{ name: 'altered', partitions: [{ partition: 0, offset }] }] })
+    expect(await admin.deleteRecords(deletion(3n))).toEqual([
+      { name: 'altered', partitions: [{ partition: 0, lowWatermark: 3n }] },
+    ])
+    await expect(admin.deleteRecords(deletion(9n))).rejects.toThrow()
   })
 
   test.each(codecs)('writes and reads batches packed with %s', async (compression) => {

@@ -72,9 +72,12 @@ describe('DeleteRecords', () => {
   test('a partition that is named twice is asked for once, with the later offset', async () => {
     const { ask, coordination, replicas } = harness()
     coordination.addTopic('a')
-    const asked = [of('a', [0, 1], [0, 2]), of('a', [0, 3])]
+    const asked = [of('a', [0, 1], [0, 2]), of('a', [0, 3], [-1, 5]), of('a-', [1, 6])]
     const { topics } = await ask(apis.DeleteRecords, 2, { topics: asked, timeoutMs: -1 })
-    expect(topics).toHaveLength(1)
+    expect(topics.map(({ name, partitions }) => [name, partitions.map(({ errorCode }) => errorCode)])).toEqual([
+      ['a', [0, 3]],
+      ['a-', [3]],
+    ])
     expect(replicas.deletions).toEqual([{ topic: 'a', partition: 0, beforeOffset: 3, timeoutMs: 0 }])
   })
 })

@@ -20,6 +20,7 @@ function asked(topic: string, partition: number, changes: Partial<AskedPartition
     fetchOffset: 0,
     maxBytes: 100,
     currentLeaderEpoch: noEpoch,
+    lastFetchedEpoch: noEpoch,
     ...changes,
   }
 }
@@ -165,6 +166,7 @@ describe('FetchSession.tell()', () => {
     expect(told(last)).toBe(false)
     expect(told(failed())).toBe(true)
     expect(told(failed())).toBe(true)
+    expect(told({ ...last, divergingEpoch: { epoch: 0 as LeaderEpoch, endOffset: 4 } })).toBe(true)
     expect(told(last)).toBe(true)
     expect(told(last)).toBe(false)
   })
