@@ -38,7 +38,11 @@ type PartitionAnswer = MessageInput<typeof DescribeProducersResponse>['topics'][
 async function describe(topic: string, partition: number, { services }: RequestContext): Promise<PartitionAnswer> {
   if (!isLegalTopicName(topic)) return refused(partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
   const found = await services.replicas.activeProducers({ topic, partition })
-  if (!found.ok) return refused(partition, errorCodeOf(found.reason))
+  if (!found.ok) {
+    const answer = refused(partition, errorCodeOf(found.reason))
+    // As in Kafka: only what is wrong with a topic is explained.
+    return services.coordination.image.topics.byName(topic) === undefined ? answer : { ...answer, errorMessage: null }
+  }
   return {
     partitionIndex: partition,
     errorCode: ErrorCode.NONE,

@@ -18,7 +18,7 @@ import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
  *
  * Metadata in pieces: topics sorted by name, at most as many partitions as the client and `max.request.partition.size.limit`
  * allow, and a cursor where to go on. No topics asked is all of them; then those that went meanwhile are left out, while one
- * that was named and isn't there is an error. The topic of the cursor is described even if it isn't named.
+ * that was named and isn't there is an error. A cursor is at one of the topics that were named.
  *
  * There are no eligible leader replicas outside the ISR yet: their lists are empty.
  */
@@ -26,12 +26,16 @@ export const describeTopicPartitions = defineApi({
   api: apis.DescribeTopicPartitions,
   versions: { min: 0, max: 0 },
   handle(request, context) {
-    const { cursor } = request
-    if (cursor !== null && cursor.partitionIndex < 0) return { body: refused(request, ErrorCode.INVALID_REQUEST) }
+    if (!isCursorValid(request)) return { body: refused(request, ErrorCode.INVALID_REQUEST) }
     return { body: answer(request, context) }
   },
   fault: refused,
 })
+
+function isCursorValid({ cursor, topics }: DescribeTopicPartitionsRequest): boolean {
+  if (cursor === null) return true
+  return cursor.partitionIndex >= 0 && (topics.length === 0 || topics.some(({ name }) => name === cursor.topicName))
+}
 
 type Body = MessageInput<typeof DescribeTopicPartitionsResponse>
 type TopicAnswer = Body['topics'][number]
@@ -72,7 +76,6 @@ function askedNames({ topics, cursor }: DescribeTopicPartitionsRequest, context:
   const named = topics.length > 0 ? topics : image.topics.all()
   const names = new Set<string>()
   for (const { name } of named) if (cursor === null || name >= cursor.topicName) names.add(name)
-  if (cursor !== null && topics.length > 0) names.add(cursor.topicName)
   return [...names].sort()
 }
 

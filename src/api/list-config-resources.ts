@@ -13,12 +13,12 @@ export const listConfigResources = defineApi({
   versions: { min: 0, max: 1 },
   handle({ resourceTypes }, context) {
     if (context.apiVersion === 0) return { body: { errorCode: ErrorCode.NONE, configResources: [] } }
-    const asked = resourceTypes.length === 0 ? [...listed.keys()] : [...new Set(resourceTypes)]
-    if (!asked.every((type) => listed.has(type))) {
+    const asked = new Set(resourceTypes.length === 0 ? listed.keys() : resourceTypes)
+    if (![...asked].every((type) => listed.has(type))) {
       return { body: { errorCode: ErrorCode.UNSUPPORTED_VERSION, configResources: [] } }
     }
-    const configResources = asked.flatMap((resourceType) =>
-      listed.get(resourceType)!(context).map((resourceName) => ({ resourceName, resourceType })),
+    const configResources = [...listed].flatMap(([resourceType, namesOf]) =>
+      asked.has(resourceType) ? namesOf(context).map((resourceName) => ({ resourceName, resourceType })) : [],
     )
     return { body: { errorCode: ErrorCode.NONE, configResources } }
   },
@@ -32,7 +32,7 @@ const topics: NamesOf = ({ services }) => [...services.coordination.image.topics
 const brokers: NamesOf = ({ services }) =>
   [...services.coordination.image.cluster.brokers()].flatMap(({ brokerId, fenced }) => (fenced ? [] : `${brokerId}`))
 
-/** Names by Kafka's number of the kind: group, client metrics, broker logger, broker, topic. */
+/** Names by Kafka's number of the kind, in its order: group, client metrics, broker logger, broker, topic. */
 const listed: ReadonlyMap<number, NamesOf> = new Map([
   [32, none],
   [16, none],

@@ -27,7 +27,8 @@ export const offsetDelete = defineApi({
     if (!deleted.ok) return { body: refused(errorCodeOf(deleted.reason)) }
     const reasons = deleted.topics.flatMap(({ partitions }) => partitions.map(({ reason }) => reason))
     let next = 0
-    const answers = topics.map(({ name, partitions }) => ({
+    const answered = topics.filter(({ partitions }) => partitions.length > 0)
+    const answers = answered.map(({ name, partitions }) => ({
       name,
       partitions: partitions.map(({ partitionIndex }) => {
         const reason = isKnown(name, partitionIndex) ? reasons[next++]! : 'unknown-topic-or-partition'

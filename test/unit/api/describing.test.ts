@@ -122,9 +122,12 @@ describe('DescribeTopicPartitions', () => {
     expect(shown(await cluster().describeTopics([], null, -5))).toEqual(['a 0'])
   })
 
-  test('the cursor’s topic is described though it was not named, and what sorts before it is not', async () => {
+  test('what sorts before the cursor’s topic is not described', async () => {
     const { describeTopics } = cluster()
-    expect(shown(await describeTopics(['a', 'c'], { topicName: 'b', partitionIndex: 0 }))).toEqual(['b 0', 'c 0,1'])
+    expect(shown(await describeTopics(['a', 'b', 'c'], { topicName: 'b', partitionIndex: 0 }))).toEqual([
+      'b 0',
+      'c 0,1',
+    ])
     expect(shown(await describeTopics([], { topicName: 'bb', partitionIndex: 1 }))).toEqual(['c 0,1'])
   })
 
@@ -138,9 +141,12 @@ describe('DescribeTopicPartitions', () => {
     expect(shown(await describeTopics([], { topicName: 'b1', partitionIndex: 0 }))).toEqual(['c 0,1'])
   })
 
-  test('a cursor at a partition below zero is INVALID_REQUEST', async () => {
+  test.each([
+    ['a', -1],
+    ['b', 0],
+  ])('a cursor at %s-%i, of a request for a, is INVALID_REQUEST', async (topicName, partitionIndex) => {
     const { describeTopics } = cluster()
-    const answer = await describeTopics(['a'], { topicName: 'a', partitionIndex: -1 })
+    const answer = await describeTopics(['a'], { topicName, partitionIndex })
     expect(answer.topics).toMatchObject([{ name: 'a', errorCode: 42, partitions: [] }])
   })
 
