@@ -253,6 +253,55 @@ export const groupScenarios: Scenarios = {
     }
   },
 
+  'members that fall silent': async (broker) => {
+    // One says nothing in its session; one does not come to a rebalance; one never asks for its assignment.
+    const [session, rebalance, unsynced] = ['session', 'rebalance', 'unsynced'].map(
+      (text) => new Group(broker, broker.named(text), 5),
+    ) as [Group, Group, Group]
+    const short = { sessionTimeoutMs: 6000, rebalanceTimeoutMs: 1000 }
+    const s = await session.enter('s', short)
+    await session.sync(s, [[s.memberId, 'x']])
+    const a = await rebalance.enter('a', short)
+    await rebalance.sync(a, [[a.memberId, 'x']])
+    const b = await rebalance.enter('b', short) // a does not join again
+    await rebalance.heartbeat(a)
+    await rebalance.sync(b, [[b.memberId, 'x']])
+    await rebalance.describe()
+    await rebalance.leave([b.memberId])
+    const u = await unsynced.enter('u', short)
+    await unsynced.untilState('Empty')
+    await unsynced.heartbeat(u)
+    await unsynced.describe()
+    await session.untilState('Empty')
+    await session.heartbeat(s)
+    await session.describe()
+    const again = await session.enter('s', short)
+    await session.leave([again.memberId])
+  },
+
+  'members that are replaced and that change what they want': async (broker) => {
+    const group = new Group(broker, broker.named('g'), 5)
+    const [a, b] = await group.gather(['a', 'b'])
+    // A follower that changes what it wants begins a rebalance, and is answered when all have joined.
+    const changing = group.join('b', { memberId: b!.memberId, protocols: ['range', 'other'] })
+    await group.untilState('PreparingRebalance')
+    await group.heartbeat(a!)
+    await group.heartbeat(b!)
+    const a2 = await group.join('a', { memberId: a!.memberId })
+    const b2 = await changing
+    if (a2 === undefined || b2 === undefined) return
+    // In the middle of the next generation: an unchanged member gets the same answer again.
+    await group.join('b', { memberId: b2.memberId, protocols: ['range', 'other'] })
+    await group.join('a', { memberId: a2.memberId })
+    await group.describe()
+    await group.sync(a2, [[b2.memberId, 'all']])
+    await group.sync(b2, [])
+    await group.describe()
+    await group.leave([a2.memberId])
+    await group.leave([b2.memberId])
+    await group.describe()
+  },
+
   'DescribeGroups and ListGroups, every version': async (broker) => {
     const group = new Group(broker, broker.named('g'), 5)
     const a = await group.enter('a')
@@ -293,6 +342,7 @@ interface JoinOptions {
   readonly memberId?: string
   readonly groupInstanceId?: string | null
   readonly sessionTimeoutMs?: number
+  readonly rebalanceTimeoutMs?: number
   readonly protocolType?: string
   readonly protocols?: readonly string[]
 }
@@ -325,11 +375,11 @@ export class Group {
   /** `client`: the connection, which a join may hold up for long. */
   join(client: string, options: JoinOptions = {}): Promise<JoinGroupResponse | undefined> {
     const { memberId = '', groupInstanceId = null, sessionTimeoutMs = 30_000, protocolType = 'consumer' } = options
-    const { protocols = ['range'] } = options
+    const { protocols = ['range'], rebalanceTimeoutMs = 20_000 } = options
     const body = {
       groupId: this.id,
       sessionTimeoutMs,
-      rebalanceTimeoutMs: 20_000,
+      rebalanceTimeoutMs,
       memberId,
       groupInstanceId,
       protocolType,
