@@ -15,7 +15,8 @@ import { errorCodeOf, errorMessageOf } from './errors.ts'
  *
  *   4  flexible     5  error messages     6  by name or by id
  *
- * Any broker takes it. A topic that is named twice, or both by name and by id, is refused and the others are deleted.
+ * Any broker takes it. A topic that is named twice, or both by name and by id, is refused, in one answer,
+ * and the others are deleted.
  */
 export const deleteTopics = defineApi({
   api: apis.DeleteTopics,
@@ -24,20 +25,23 @@ export const deleteTopics = defineApi({
     const { coordination } = context.services
     const asked = askedTopics(request, context.apiVersion)
     const names = asked.map(({ name, topicId }) => name ?? coordination.image.topics.byId(topicId)?.name ?? topicId)
-    const times = new Map<string, number>()
-    for (const name of names) times.set(name, (times.get(name) ?? 0) + 1)
+    const namings = Map.groupBy(asked, (_, i) => names[i]!)
     const isRefused = asked.map(
-      ({ name, topicId }, i) => (name === null) === (topicId === zeroUuid) || times.get(names[i]!) !== 1,
+      ({ name, topicId }, i) => (name === null) === (topicId === zeroUuid) || namings.get(names[i]!)!.length > 1,
     )
     const wanted = asked.filter((_, i) => !isRefused[i]).map(deleteRequest)
     const options = { timeoutMs: Math.max(0, request.timeoutMs) }
     const results = wanted.length === 0 ? [] : await coordination.admin.deleteTopics(wanted, options)
     let next = 0
-    const responses = asked.map((topic, i) =>
-      isRefused[i]
-        ? refusedTopic(topic, ErrorCode.INVALID_REQUEST, 'A topic is named once, by its name or by its id')
-        : topicAnswer(topic, results[next++]!, context.apiVersion),
-    )
+    const responses = asked.flatMap((topic, i) => {
+      if (!isRefused[i]) return topicAnswer(topic, results[next++]!, context.apiVersion)
+      const all = namings.get(names[i]!)!
+      if (all[0] !== topic) return [] // told at the first
+      const name = all.find((each) => each.name !== null)?.name ?? null
+      const topicId = all.find((each) => each.topicId !== zeroUuid)?.topicId ?? zeroUuid
+      const message = 'A topic is named once, by its name or by its id'
+      return refusedTopic({ name, topicId }, ErrorCode.INVALID_REQUEST, message)
+    })
     return { body: { responses } }
   },
   fault: (request, errorCode, apiVersion) => ({

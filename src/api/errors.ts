@@ -27,6 +27,7 @@ export type Refusal =
 /** The one place that turns an outcome into an error code. Where a code depends on the version of the API, its file says so. */
 const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'corrupt-message': ErrorCode.CORRUPT_MESSAGE,
+  'not-one-batch': ErrorCode.INVALID_RECORD,
   'invalid-record': ErrorCode.INVALID_RECORD,
   'message-too-large': ErrorCode.MESSAGE_TOO_LARGE,
   'record-list-too-large': ErrorCode.RECORD_LIST_TOO_LARGE,

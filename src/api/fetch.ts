@@ -42,7 +42,8 @@ async function answer(request: FetchRequest, context: RequestContext): Promise<R
   const asked: FetchPartition[] = []
   let hasUnknown = false
   // By topic of the request: its name, undefined when its id is unknown.
-  const names = request.topics.map((topic) => {
+  const topics = withoutRepeats(request.topics, apiVersion)
+  const names = topics.map((topic) => {
     const name = apiVersion >= 13 ? image.topics.byId(topic.topicId)?.name : topic.topic
     if (name === undefined) hasUnknown = true
     else for (const partition of topic.partitions) asked.push(fetchPartition(name, topic.topicId, partition))
@@ -61,7 +62,7 @@ async function answer(request: FetchRequest, context: RequestContext): Promise<R
   const hints = new LeaderHints(context)
   const abortedTransactions = isReadCommitted ? [] : null
   let next = 0
-  const responses = request.topics.map((topic, t) => {
+  const responses = topics.map((topic, t) => {
     const name = names[t]
     const partitions = topic.partitions.map(({ partition }) =>
       name === undefined
@@ -75,15 +76,34 @@ async function answer(request: FetchRequest, context: RequestContext): Promise<R
   return { body, release: () => answered.release() }
 }
 
+/** Each partition once: otherwise a client gets the same records twice in one answer. */
+function withoutRepeats(topics: FetchRequest['topics'], apiVersion: number): FetchRequest['topics'] {
+  const seen = new Set<string>()
+  const isNew = (name: string, partition: number): boolean => {
+    const before = seen.size
+    return seen.add(`${partition}/${name}`).size > before
+  }
+  return topics.map((topic) => {
+    const name = apiVersion >= 13 ? topic.topicId : topic.topic
+    return { ...topic, partitions: topic.partitions.filter(({ partition }) => isNew(name, partition)) }
+  })
+}
+
 function fetchPartition(topic: string, topicId: FetchRequest['topics'][number]['topicId'], asked: AskedPartition) {
   return {
     topic,
     partition: asked.partition,
     fetchOffset: asked.fetchOffset,
     maxBytes: asked.partitionMaxBytes,
-    currentLeaderEpoch: asked.currentLeaderEpoch as LeaderEpoch | -1,
+    currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
+    lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
     ...(topicId === zeroUuid ? {} : { topicId }),
   }
+}
+
+/** Every negative number is "none". */
+function epochOf(value: number): LeaderEpoch | -1 {
+  return value < 0 ? -1 : (value as LeaderEpoch)
 }
 
 function partitionAnswer(
@@ -94,7 +114,7 @@ function partitionAnswer(
   hints: LeaderHints,
   apiVersion: number,
 ): PartitionAnswer {
-  const { outcome, highWatermark, lastStableOffset, logStartOffset, chunks } = fetched
+  const { outcome, highWatermark, lastStableOffset, logStartOffset, divergingEpoch, chunks } = fetched
   if (outcome.ok) {
     return {
       partitionIndex,
@@ -104,6 +124,7 @@ function partitionAnswer(
       logStartOffset,
       abortedTransactions,
       records: chunks,
+      ...(divergingEpoch === undefined || apiVersion < 12 ? {} : { divergingEpoch }),
     }
   }
   let errorCode = errorCodeOf(outcome.reason)
@@ -121,9 +142,14 @@ function refusedPartition(partitionIndex: number, errorCode: ErrorCode): Partiti
     highWatermark: -1,
     lastStableOffset: -1,
     logStartOffset: -1,
-    abortedTransactions: null,
+    // An array of none where nothing could be read at all, as in Kafka.
+    abortedTransactions: isMissing(errorCode) ? [] : null,
     records: [],
   }
+}
+
+function isMissing(errorCode: ErrorCode): boolean {
+  return errorCode === ErrorCode.UNKNOWN_TOPIC_OR_PARTITION || errorCode === ErrorCode.UNKNOWN_TOPIC_ID
 }
 
 /** From version 7 on the error stands at the top, with no topics. */

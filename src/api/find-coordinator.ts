@@ -99,7 +99,8 @@ async function findGroupCoordinator(groupId: string, context: RequestContext): P
     const isOver = clock.monotonic() >= deadlineMs || context.connection.signal.aborted
     if (leader !== undefined && (isOver || (await isReady(groupId, leader.nodeId, context)))) {
       const { nodeId, host, port } = leader
-      return { errorCode: ErrorCode.NONE, errorMessage: null, nodeId, host, port }
+      // Kafka's words, which some clients show.
+      return { errorCode: ErrorCode.NONE, errorMessage: context.apiVersion >= 4 ? '' : 'NONE', nodeId, host, port }
     }
     if (isOver) return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     await new Promise<void>((resolve) => void context.services.platform.timers.set(lookAgainMs, resolve))

@@ -24,19 +24,19 @@ export const listOffsets = defineApi({
   api: apis.ListOffsets,
   versions: { min: 1, max: 11 },
   async handle(request, context) {
-    const asked = request.topics.flatMap(({ name, partitions }) => partitions.map((partition) => ({ name, partition })))
-    const times = new Map<string, number>()
-    const keyOf = ({ name, partition }: (typeof asked)[number]) => `${partition.partitionIndex}/${name}`
-    for (const each of asked) times.set(keyOf(each), (times.get(keyOf(each)) ?? 0) + 1)
+    const topicsAsked = byTopic(request.topics)
+    const asked = [...topicsAsked].flatMap(([name, partitions]) =>
+      [...partitions.values()].map((each) => ({ name, ...each })),
+    )
     const answers = await inTurns(asked, context.services.platform.timers, (each) => {
-      const { name, partition } = each
-      if (times.get(keyOf(each)) !== 1) return nothingFound(partition.partitionIndex, ErrorCode.INVALID_REQUEST)
+      const { name, partition, isRepeated } = each
+      if (isRepeated) return nothingFound(partition.partitionIndex, ErrorCode.INVALID_REQUEST)
       return listOffset(name, partition, request.isolationLevel, context)
     })
     let next = 0
-    const topics = request.topics.map(({ name, partitions }) => ({
+    const topics = [...topicsAsked].map(([name, partitions]) => ({
       name,
-      partitions: partitions.map(() => answers[next++]!),
+      partitions: Array.from(partitions, () => answers[next++]!),
     }))
     return { body: { topics } }
   },
@@ -49,6 +49,23 @@ export const listOffsets = defineApi({
 })
 
 type PartitionAnswer = MessageInput<typeof ListOffsetsResponse>['topics'][number]['partitions'][number]
+
+type AskedPartition = ListOffsetsRequest['topics'][number]['partitions'][number]
+type AskedPartitions = Map<number, { readonly partition: AskedPartition; readonly isRepeated: boolean }>
+
+/** Each topic and each of its partitions once; a partition that is asked about twice is refused. */
+function byTopic(topics: ListOffsetsRequest['topics']): Map<string, AskedPartitions> {
+  const byName = new Map<string, AskedPartitions>()
+  for (const { name, partitions } of topics) {
+    if (partitions.length === 0) continue
+    const known: AskedPartitions = byName.get(name) ?? new Map()
+    for (const partition of partitions) {
+      known.set(partition.partitionIndex, { partition, isRepeated: known.has(partition.partitionIndex) })
+    }
+    byName.set(name, known)
+  }
+  return byName
+}
 
 interface Place {
   readonly sinceVersion: number

@@ -5,7 +5,6 @@ import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { clusterOperations, operationsNotAsked, topicOperations } from './authorized-operations.ts'
 import { distinct } from './distinct.ts'
 import { controllerIdOf, liveEndpoints } from './endpoints.ts'
-import { errorCodeOf } from './errors.ts'
 import type { TopicCreator } from './topic-creator.ts'
 import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
 
@@ -19,7 +18,8 @@ import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
  *   7  leader epochs                           13  top-level error
  *
  * Trips clients: the addresses are those of the listener that the request came in on. The controller is any broker that takes
- * admin requests, and all do. A topic keeps its id over restarts.
+ * admin requests, and all do. A topic keeps its id over restarts. A request that names an id is about ids alone, each once;
+ * names in it are passed over. Up to 11 such a request fails as a whole, with neither brokers nor cluster.
  *
  * Differs from Kafka: it answers UNKNOWN_TOPIC_OR_PARTITION while a topic is auto-created and lets the client ask again; here
  * the answer waits for the topic and has its leaders.
@@ -33,23 +33,21 @@ export const metadata = defineApi({
     if (topics === null || (topics.length === 0 && context.apiVersion === 0)) {
       return { body: answer(request, context, [...image.topics.all()].map(found)) }
     }
-    const asked = distinct(topics, ({ name, topicId }) => `${topicId}/${name}`)
+    const byId = topics.filter(({ topicId }) => topicId !== zeroUuid)
+    if (context.apiVersion < 12 && (byId.length > 0 || topics.some(({ name }) => name === null))) {
+      return { body: fault(request, ErrorCode.INVALID_REQUEST) }
+    }
+    const asked =
+      byId.length > 0
+        ? distinct(byId, ({ topicId }) => topicId).map(({ topicId }) => ({ topicId, name: null }))
+        : distinct(topics, ({ name }) => String(name))
     const answers = asked.map((topic) => lookUp(topic, request, context))
     const isWhole = (all: typeof answers): all is TopicAnswer[] => !all.includes('create')
     return isWhole(answers)
       ? { body: answer(request, context, answers) }
       : createMissing(request, context, asked, answers)
   },
-  fault: (request, errorCode) => ({
-    brokers: [],
-    topics: (request.topics ?? []).map(({ name, topicId }) => ({
-      errorCode,
-      name: name ?? '',
-      topicId,
-      partitions: [],
-    })),
-    errorCode,
-  }),
+  fault,
 })
 
 type Body = MessageInput<typeof MetadataResponse>
@@ -58,6 +56,19 @@ type AskedTopic = NonNullable<MetadataRequest['topics']>[number]
 type TopicAnswer =
   | { readonly topic: TopicImage }
   | { readonly topic: undefined; readonly asked: AskedTopic; readonly errorCode: ErrorCode }
+
+function fault(request: MetadataRequest, errorCode: ErrorCode): Body {
+  return {
+    brokers: [],
+    topics: (request.topics ?? []).map(({ name, topicId }) => ({
+      errorCode,
+      name: name ?? '',
+      topicId,
+      partitions: [],
+    })),
+    errorCode,
+  }
+}
 
 /** More topics than the controller creates at once: it isn't asked. */
 const maxCreatedAtOnce = 10_000
@@ -93,8 +104,6 @@ function lookUp(asked: AskedTopic, request: MetadataRequest, context: RequestCon
   const { name, topicId } = asked
   const missing = (errorCode: ErrorCode) => missingFor(asked, errorCode)
   if (topicId !== zeroUuid) {
-    // Up to 11 a topic is asked for by its name only.
-    if (context.apiVersion < 12) return missing(ErrorCode.INVALID_REQUEST)
     const topic = topics.byId(topicId)
     return topic === undefined ? missing(ErrorCode.UNKNOWN_TOPIC_ID) : found(topic)
   }
@@ -112,22 +121,18 @@ async function whenCreated(
   context: RequestContext,
 ): Promise<TopicAnswer> {
   const { log } = context.services
-  const missing = (errorCode: ErrorCode) => missingFor(asked, errorCode)
   const topic = asked.name
   try {
     const created = await creation
     if (!('reason' in created)) return found(created)
     const { reason, message } = created
     log.debug({ topic, reason, detail: message }, 'topic not auto-created')
-    // It will be there in a moment, as another broker's request is creating it; or too many were asked for at once, which a
-    // client that only wanted to know its topics isn't told.
-    const isMissing = reason === 'topic-exists' || reason === 'policy-violation'
-    return missing(isMissing ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : errorCodeOf(reason))
   } catch (error) {
     // No controller in time; clients ask again.
     log.debug({ topic, error }, 'topic not auto-created')
-    return missing(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
   }
+  // Whatever the reason, also for a name that collides with another: it isn't told as an error of the name.
+  return missingFor(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 }
 
 function missingFor(asked: AskedTopic, errorCode: ErrorCode): TopicAnswer {

@@ -2,7 +2,7 @@ import { apis, ErrorCode, type MessageInput, type ProduceRequest, type ProduceRe
 import type { AppendOutcome } from '../replication/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { LeaderHints } from './endpoints.ts'
-import { errorCodeOf } from './errors.ts'
+import { errorCodeOf, type Refusal } from './errors.ts'
 import { isInternalTopic } from './topic-names.ts'
 
 /**
@@ -25,7 +25,7 @@ export const produce = defineApi({
   handle(request, context) {
     const { acks } = request
     if (acks !== 0 && acks !== 1 && acks !== -1) {
-      return { body: faultAnswer(request, ErrorCode.INVALID_REQUIRED_ACKS) }
+      return { body: invalidAcks(request, context) }
     }
     return answer(request, acks, context)
   },
@@ -50,13 +50,28 @@ async function answer(
     return { close: `Produce with acks=0 was refused: ${refused.reason}` }
   }
   const hints = new LeaderHints(context)
-  const responses = request.topicData.map(({ name, partitionData }, t) => ({
+  const answers = request.topicData.map(({ name, partitionData }, t) => ({
     name,
     partitionResponses: partitionData.map(({ index }, p) =>
       partitionAnswer(name, index, outcomes[t]![p]!, hints, context.apiVersion),
     ),
   }))
+  const responses = answers.filter(({ partitionResponses }) => partitionResponses.length > 0)
   return { body: { responses, ...(context.apiVersion >= 10 ? { nodeEndpoints: hints.nodeEndpoints } : {}) } }
+}
+
+/** A partition that isn't there is told before what is wrong with the request. */
+function invalidAcks(request: ProduceRequest, { services }: RequestContext): MessageInput<typeof ProduceResponse> {
+  const { topics } = services.coordination.image
+  const responses = request.topicData.map(({ name, partitionData }) => ({
+    name,
+    partitionResponses: partitionData.map(({ index }) => {
+      const isThere = topics.byName(name)?.partitions[index] !== undefined
+      const { INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_OR_PARTITION } = ErrorCode
+      return refusedPartition(index, isThere ? INVALID_REQUIRED_ACKS : UNKNOWN_TOPIC_OR_PARTITION)
+    }),
+  }))
+  return { responses }
 }
 
 type Refused = { readonly ok: false; readonly reason: 'internal-topic' }
@@ -101,6 +116,7 @@ function partitionAnswer(
     apiVersion >= 10 && errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER ? hints.leaderOf(topic, index) : undefined
   return {
     ...refusedPartition(index, errorCode),
+    ...('logStartOffset' in outcome && tellsLogStart(outcome.reason) ? { logStartOffset: outcome.logStartOffset } : {}),
     errorMessage: outcome.message ?? null,
     ...('recordErrors' in outcome && outcome.recordErrors !== undefined
       ? {
@@ -112,6 +128,19 @@ function partitionAnswer(
       : {}),
     ...(currentLeader === undefined ? {} : { currentLeader }),
   }
+}
+
+const unseen: ReadonlySet<string> = new Set<Refusal>([
+  'not-one-batch',
+  'corrupt-message',
+  'message-too-large',
+  'record-list-too-large',
+  'unsupported-compression-type',
+])
+
+/** The log start offset stands in every refusal of the log but in those of batches that Kafka doesn't show to it. */
+function tellsLogStart(reason: string): boolean {
+  return !unseen.has(reason)
 }
 
 function refusedPartition(index: number, errorCode: ErrorCode): PartitionAnswer {

@@ -51,7 +51,7 @@ export function describeTopicConfig(overrides: TopicOverrides, config: ParsedCon
   for (const key of Object.values<AnyKey>(topicKeys)) {
     if (key.internal && !overrides.has(key.name)) continue
     const own = overrides.get(key.name)
-    const value = own === undefined ? (config.topicDefaultTexts.get(key.name) ?? null) : (key.parse(own)?.text ?? own)
+    const value = own === undefined ? (config.topicDefaultTexts.get(key.name) ?? null) : own
     const names = brokerSynonymsOf(key).map((synonym) => synonym.name)
     const inherited = places(names, config)
     const listed = names[0] === undefined ? [] : fromName(names[0], inherited)

@@ -71,6 +71,10 @@ interface TextOptions<T extends string | null> extends Options, Defaults<T> {
 interface ListOptions<T extends readonly string[] | null> extends Options, Defaults<T> {
   /** Every element when left out. */
   readonly oneOf?: readonly string[]
+  /** What each element looks like. */
+  readonly elements?: RegExp
+  /** True: an element may stand in it more than once. */
+  readonly repeats?: boolean
 }
 
 /** A group of keys, frozen; the property names are how code reads the values. */
@@ -167,18 +171,20 @@ export function enumOf<const Value extends string>(
   })
 }
 
-/** LIST: elements between commas, none empty and none twice; the empty text is the empty list. */
+/** LIST: elements between commas, none empty and, unless it says so, none twice; the empty text is the empty list. */
 export function list(name: string, options: ListOptions<readonly string[]>): Key<readonly string[]>
 export function list(name: string, options: ListOptions<readonly string[] | null>): Key<readonly string[] | null>
 export function list(
   name: string,
   options: ListOptions<readonly string[] | null>,
 ): Key<readonly string[]> | Key<readonly string[] | null> {
-  const { oneOf } = options
-  const elements = oneOf === undefined ? 'texts' : `any of ${oneOf.join(', ')}`
-  return key<readonly string[] | null>(name, 'LIST', options, `${elements}, between commas, each once`, (text) => {
+  const { oneOf, elements, repeats = false } = options
+  const what = oneOf === undefined ? 'texts' : `any of ${oneOf.join(', ')}`
+  const allowed = `${what}, between commas${repeats ? '' : ', each once'}`
+  return key<readonly string[] | null>(name, 'LIST', options, allowed, (text) => {
     const value = text === '' ? [] : text.split(',').map((element) => element.trim())
-    if (value.includes('') || new Set(value).size !== value.length) return undefined
+    if (value.includes('') || (!repeats && new Set(value).size !== value.length)) return undefined
+    if (elements !== undefined && !value.every((element) => elements.test(element))) return undefined
     if (oneOf !== undefined && !value.every((element) => oneOf.includes(element))) return undefined
     return { value: Object.freeze(value), text: value.join(',') }
   })

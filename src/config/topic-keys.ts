@@ -12,6 +12,9 @@ export function brokerSynonymsOf(key: Key<unknown>): readonly BrokerSynonym[] {
   return synonyms.get(key.name) ?? []
 }
 
+/** `partition:broker`, or all of them. */
+const throttledReplica = /^(\*|\d{1,10}:\d{1,10})$/
+
 /** The broker's keys that say the same thing as `name`, in other units or more weakly, with itself, from the strongest. */
 export function equivalentBrokerKeys(name: string): readonly string[] {
   for (const group of synonyms.values()) {
@@ -28,6 +31,7 @@ export const topicKeys = declareKeys({
   cleanupPolicy: list('cleanup.policy', {
     default: ['delete'],
     oneOf: ['compact', 'delete'],
+    repeats: true,
     doc: 'What becomes of old data: removed (delete), or only the last record of each key kept (compact)',
   }),
   compressionGzipLevel: int('compression.gzip.level', {
@@ -63,6 +67,7 @@ export const topicKeys = declareKeys({
   flushMs: long('flush.ms', { default: maxLong, min: 0, doc: 'A record is synced at the latest after this time' }),
   followerReplicationThrottledReplicas: list('follower.replication.throttled.replicas', {
     default: [],
+    elements: throttledReplica,
     doc: 'Replicas whose fetching is throttled, each as partition:broker, or *',
   }),
   indexIntervalBytes: int('index.interval.bytes', {
@@ -78,6 +83,7 @@ export const topicKeys = declareKeys({
   }),
   leaderReplicationThrottledReplicas: list('leader.replication.throttled.replicas', {
     default: [],
+    elements: throttledReplica,
     doc: 'Replicas that are served throttled, each as partition:broker, or *',
   }),
   localRetentionBytes: long('local.retention.bytes', { default: -2, min: -2, doc: 'Tiered storage is not built' }),

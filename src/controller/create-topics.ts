@@ -1,10 +1,5 @@
 import type { BrokerId, Uuid } from '../base/index.ts'
-import {
-  hasCollisionCharacters,
-  type MetadataImage,
-  type MetadataRecord,
-  normalizedTopicName,
-} from '../metadata/index.ts'
+import type { MetadataImage, MetadataRecord } from '../metadata/index.ts'
 import { assignmentFault, partitionRecords } from './assignment.ts'
 import { type ConfigRules, type ControllerSettings, type Decision, maxRecordsPerEntry } from './decision.ts'
 import { placePartitions } from './placement.ts'
@@ -53,7 +48,6 @@ export function createTopics(
     const refusal = names.refusalOf(name) ?? configRefusal(request, context.configRules)
     const placed = refusal ?? replicasOf(image, request, context.settings, context.placementStart + i)
     if (!placed.ok) return { ...placed, name }
-    names.take(name)
     records.push(...topicRecords(image, request, topicId, placed.replicas))
     const replicationFactor = placed.replicas[0]?.length ?? 0
     return { ok: true, name, topicId, partitionCount: placed.replicas.length, replicationFactor }
@@ -71,12 +65,10 @@ function recordCount(requests: readonly CreateTopicRequest[], settings: Controll
   return count
 }
 
-/** Which names are free, as the requests are gone through. */
+/** Which names are free. */
 class Names {
   readonly #image: MetadataImage
   readonly #counts = new Map<string, number>()
-  /** Names of this request that are taken, by `normalizedTopicName`. */
-  readonly #taken = new Map<string, string>()
 
   constructor(image: MetadataImage, requests: readonly CreateTopicRequest[]) {
     this.#image = image
@@ -88,13 +80,10 @@ class Names {
     const fault = topicNameFault(name)
     if (fault !== undefined) return refuse('invalid-topic', fault)
     if (this.#image.topics.byName(name) !== undefined) return refuse('topic-exists', `Topic ${name} already exists`)
-    const other = this.#image.topics.collidingWith(name) ?? this.#taken.get(normalizedTopicName(name))
+    // Two new names of one request may collide, as in Kafka: it is only metrics that they share.
+    const other = this.#image.topics.collidingWith(name)
     if (other === undefined) return undefined
     return refuse('invalid-topic', `Topic ${name} collides with ${other}: '.' and '_' are the same in metrics`)
-  }
-
-  take(name: string): void {
-    if (hasCollisionCharacters(name)) this.#taken.set(normalizedTopicName(name), name)
   }
 }
 

@@ -92,7 +92,7 @@ export class GroupMachine implements StateMachine<GroupRecord, GroupTimer> {
     return new Effects(now).answer(ticket, this.#describe(groupId))
   }
 
-  /** Only a Stable group tells what its members said and were given: before that it may change any moment. */
+  /** Only a Stable group tells what its members said. What they were given last they have until they are given anew. */
   #describe(groupId: string): DescribeGroupResponse {
     const group = this.#groups.get(groupId)
     if (group === undefined) return { ok: false, groupId, reason: 'group-id-not-found' }
@@ -104,7 +104,7 @@ export class GroupMachine implements StateMachine<GroupRecord, GroupTimer> {
       clientId: member.clientId,
       clientHost: member.clientHost,
       metadata: state === 'Stable' ? member.metadataFor(protocolName) : noBytes,
-      assignment: state === 'Stable' ? member.assignment : noBytes,
+      assignment: member.assignment,
     }))
     return { ok: true, groupId, state, protocolType: group.protocolType ?? '', protocolName, members }
   }

@@ -20,6 +20,8 @@ import type { AppendOptions, AppendRefusal, Refused } from './types.ts'
 /** Largest size to which a batch is unpacked, when a rule asks what is inside: a batch is some MB at most as sent. */
 const maxUnpackedBytes = 64 * 1024 * 1024
 const maxRecordErrors = 100
+/** Of any format: offset, size, and the least that a record of the first one took. */
+const minBatchBytes = 26
 const zstdSinceProduceVersion = 7
 
 /** A batch that may be stored: itself, or what it became when it was packed anew. */
@@ -43,14 +45,17 @@ export function validateBatch(
 ): Validation | Promise<Validation> {
   const refusal = checkHeader(records, options, config)
   if (refusal !== undefined) return refusal
-  const view = new BatchView(records)
+  const view = new BatchView(records.subarray(0, new BatchView(records).sizeBytes))
   const codec = codecById(view.codecId)
   assert(codec !== undefined, 'checkHeader refuses an unknown codec')
+  // Which time counts is the topic's to say.
+  if (view.hasLogAppendTime && config.timestampType !== 'LogAppendTime') view.stampCreateTime()
   const mustRepack = config.compressionType !== 'producer' && codecNamed(config.compressionType) !== codec
   if (codec === 'none' && !mustRepack)
     return checkRecords(view, view.recordBytes, config, nowMs) ?? stamp(view, config, nowMs)
   const mustOpen = mustRepack || (config.cleanupPolicy.compact && !view.isControl)
-  if (!mustOpen) return checkHeaderTimestamps(view, config, nowMs) ?? stamp(view, config, nowMs)
+  // Where a timestamp of the header is illegal, the answer says of which records.
+  if (!mustOpen && areHeaderTimesLegal(view, config, nowMs)) return stamp(view, config, nowMs)
   return openAndCheck(view, config, nowMs, mustRepack ? codecNamed(config.compressionType) : undefined, offload)
 }
 
@@ -81,10 +86,10 @@ export function checkReplicated(records: Buffer, logEndOffset: Offset): number {
 /** What can be told from the header and the CRC. */
 function checkHeader(records: Buffer, options: AppendOptions, config: TopicConfig): Refused | undefined {
   const isClient = options.origin === 'client'
-  if (records.length < batchPrefixBytes) return refused('invalid-record', 'Record set holds no record batch')
+  if (records.length < batchPrefixBytes) return refused('not-one-batch', 'Record set holds no record batch')
   const view = new BatchView(records)
   const { magic } = view
-  if (magic < 2) return refused('invalid-record', `Record format ${magic} is not supported; allowed is 2`)
+  if (magic < 2) return refused('not-one-batch', `Record format ${magic} is not supported; allowed is 2`)
   if (magic > 2) return refused('corrupt-message', `Record batch has unknown format ${magic}`)
   // Told before the CRC is taken: the length field says it, and taking the CRC costs more than it is worth.
   if (view.sizeBytes > config.maxMessageBytes) {
@@ -94,9 +99,10 @@ function checkHeader(records: Buffer, options: AppendOptions, config: TopicConfi
     )
   }
   const check = checkBatch(records, 0, records.length)
-  if (check === 'truncated') return refused('invalid-record', 'Record set holds no whole record batch')
+  if (check === 'truncated') return refused('not-one-batch', 'Record set holds no whole record batch')
   if (check !== 'ok') return refused('corrupt-message', `Record batch is corrupt (${check})`)
-  if (view.sizeBytes !== records.length) return refused('invalid-record', 'Record set holds more than one record batch')
+  const rest = checkRest(records.subarray(view.sizeBytes))
+  if (rest !== undefined) return rest
   if (view.sizeBytes > config.segmentBytes) {
     return refused(
       'record-list-too-large',
@@ -125,20 +131,23 @@ function checkHeader(records: Buffer, options: AppendOptions, config: TopicConfi
     return refused('unsupported-for-message-format', 'Transactions are not supported by this broker')
   }
   if (view.hasDeleteHorizon) return refused('invalid-record', 'Clients may not set a delete horizon')
-  if (view.producerId >= 0 && (view.baseSequence < 0 || view.producerEpoch < 0)) {
-    return refused(
-      'invalid-record',
-      `Record batch of producer ${view.producerId} has epoch ${view.producerEpoch} and sequence ${view.baseSequence}`,
-    )
+  if (view.producerId >= 0 && view.baseSequence < 0) {
+    return refused('invalid-record', `Record batch of producer ${view.producerId} has sequence ${view.baseSequence}`)
   }
   // Such ids read as one and the same: the second of two producers would have its records taken for those of the first.
   if (!Number.isSafeInteger(view.producerId)) {
     return refused('invalid-record', 'Record batch has a producer id that no broker gave out')
   }
-  if (isClient && view.hasLogAppendTime) {
-    return refused('invalid-timestamp', 'Producers may not set timestamp type LogAppendTime')
-  }
   return undefined
+}
+
+/** What stands behind the batch: nothing, or a part of another one, which is passed over as by every reader of batches. */
+function checkRest(rest: Buffer): Refused | undefined {
+  if (rest.length < batchPrefixBytes) return undefined
+  const { sizeBytes } = new BatchView(rest)
+  if (sizeBytes < minBatchBytes) return refused('corrupt-message', `Record batch of ${sizeBytes} bytes is too small`)
+  if (sizeBytes > rest.length) return undefined
+  return refused('not-one-batch', 'Record set holds more than one record batch')
 }
 
 /** Framing, keys and timestamps of unpacked records. */
@@ -181,15 +190,14 @@ function checkTimestamps(
 }
 
 /** For records that stay packed: the header tells the first and the largest timestamp. */
-function checkHeaderTimestamps(view: BatchView, config: TopicConfig, nowMs: number): Refused | undefined {
-  if (config.timestampType === 'LogAppendTime') return undefined
-  if (isLegalTime(view.baseTimestamp, config, nowMs) && isLegalTime(view.maxTimestamp, config, nowMs)) return undefined
-  return refused('invalid-timestamp', timeMessage(config))
+function areHeaderTimesLegal(view: BatchView, config: TopicConfig, nowMs: number): boolean {
+  if (config.timestampType === 'LogAppendTime') return true
+  return isLegalTime(view.baseTimestamp, config, nowMs) && isLegalTime(view.maxTimestamp, config, nowMs)
 }
 
 function isLegalTime(timestamp: number, config: TopicConfig, nowMs: number): boolean {
   if (timestamp === -1) return true
-  if (timestamp < 0 || !Number.isSafeInteger(timestamp)) return false
+  if (!Number.isSafeInteger(timestamp)) return false
   return nowMs - timestamp <= config.timestampBeforeMaxMs && timestamp - nowMs <= config.timestampAfterMaxMs
 }
 

@@ -27,7 +27,8 @@ export interface Appended {
 
 export type AppendRefusal =
   | 'corrupt-message' // CRC, magic or size wrong
-  | 'invalid-record' // no batch, two batches, control batch, offsets, framing, key missing on a compacted topic
+  | 'not-one-batch' // none, two, or one of a format before 2
+  | 'invalid-record' // control batch, offsets, framing, key missing on a compacted topic
   | 'message-too-large' // above max.message.bytes
   | 'record-list-too-large' // above segment.bytes
   | 'invalid-timestamp'

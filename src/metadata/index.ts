@@ -33,7 +33,7 @@ export type {
   TopicImage,
   TopicsImage,
 } from './image.ts'
-export { emptyImage, hasCollisionCharacters, normalizedTopicName } from './persistent-image.ts'
+export { emptyImage } from './persistent-image.ts'
 export { decodeRecords, encodeRecords, MetadataFormatError } from './record-codec.ts'
 export { type Endpoint, type MetadataRecord, metadataVersion, noLeader } from './records.ts'
 export { imageOfSnapshot, snapshotDelta, snapshotRecords } from './snapshot.ts'

@@ -24,6 +24,8 @@ export interface ConnectionHost {
   readonly probe: NetworkProbe
   /** False while the broker has no memory for what this connection would send. */
   mayRead(connection: Connection): boolean
+  /** Nothing more is read until `updateReading` finds that it may be. */
+  onPaused(connection: Connection): void
   /** A frame that was being received is whole. */
   onFrameWhole(connection: Connection): void
   monotonic(): number
@@ -161,8 +163,10 @@ export class Connection implements ConnectionFacts {
     const paused = this.#state !== 'open' || this.#waiting !== undefined || !this.#host.mayRead(this)
     if (paused === this.#isReadingPaused) return
     this.#isReadingPaused = paused
-    if (paused) this.#socket.pause()
-    else this.#socket.resume()
+    if (paused) {
+      this.#socket.pause()
+      this.#host.onPaused(this)
+    } else this.#socket.resume()
   }
 
   /** Takes no further request; ends when those that began are answered. Waiting fetches are told to answer. */

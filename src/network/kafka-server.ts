@@ -96,6 +96,11 @@ export class KafkaServer {
       probe: this.#probe,
       mayRead: (connection) =>
         !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
+      onPaused: (connection) => {
+        // It reached its part of the reserve. Nothing else may happen that has a borrower chosen.
+        const waitsForMemory = this.#requestBudget.isAbove && connection.isInsideFrame
+        if (waitsForMemory && this.#borrower === undefined) this.#onPressure()
+      },
       onFrameWhole: (connection) => {
         if (connection === this.#borrower) this.#lendTo(undefined)
       },

@@ -196,6 +196,12 @@ export class BatchView {
     setInt32(this.#buffer, this.#position + crcAt, this.computeCrc())
   }
 
+  /** The records keep the timestamps that they have. Rewrites the CRC. */
+  stampCreateTime(): void {
+    setInt16(this.#buffer, this.#position + attributesAt, this.attributes & ~logAppendTimeBit)
+    setInt32(this.#buffer, this.#position + crcAt, this.computeCrc())
+  }
+
   /** `timestampMs` becomes every record's timestamp. Rewrites the CRC, as what it changes is under it. */
   stampLogAppendTime(timestampMs: number): void {
     setInt16(this.#buffer, this.#position + attributesAt, this.attributes | logAppendTimeBit)

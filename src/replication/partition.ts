@@ -243,7 +243,8 @@ export class Partition implements LogListener {
   }
 
   async #answer(request: AppendRequest, result: AppendResult): Promise<AppendOutcome> {
-    if (!result.ok || request.requiredAcks === 0) return result
+    if (!result.ok) return { ...result, logStartOffset: this.log.logStartOffset }
+    if (request.requiredAcks === 0) return result
     const deadlineMs = this.#platform.clock.monotonic() + request.timeoutMs
     const reached =
       request.requiredAcks === -1

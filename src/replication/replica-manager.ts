@@ -318,14 +318,7 @@ export class ReplicaManager implements ReplicaService {
       }
       reads.push(read)
       sizeBytes += read.sizeBytes
-      fetched[index] = {
-        outcome: { ok: true },
-        highWatermark: partition.highWatermark,
-        lastStableOffset: partition.lastStableOffset,
-        logStartOffset: partition.log.logStartOffset,
-        chunks: read.chunks,
-        sizeBytes: read.sizeBytes,
-      }
+      fetched[index] = { ...fetchedFrom(partition), chunks: read.chunks, sizeBytes: read.sizeBytes }
     }
     for (const [index, asked] of request.partitions.entries()) {
       if (index % partitionsPerTurn === partitionsPerTurn - 1) {
@@ -336,6 +329,12 @@ export class ReplicaManager implements ReplicaService {
       const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
       if (refused !== undefined || !(partition instanceof Partition)) {
         refuse(index, refused as ReplicaRefused)
+        continue
+      }
+      const divergingEpoch = divergingEpochOf(partition, asked)
+      if (divergingEpoch !== undefined) {
+        mustAnswer = true
+        fetched[index] = { ...fetchedFrom(partition), divergingEpoch, chunks: [], sizeBytes: 0 }
         continue
       }
       if (!watched.has(partition)) {
@@ -460,6 +459,7 @@ function readPartition(
 ): ReadResult | ReplicaRefused | Promise<ReadResult | ReplicaRefused> {
   const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
   const { log } = partition
+  if (isEpochUnknown(partition, asked)) return { ok: false, reason: 'offset-out-of-range' }
   if (asked.fetchOffset < log.logStartOffset || asked.fetchOffset > log.logEndOffset) {
     return { ok: false, reason: 'offset-out-of-range' }
   }
@@ -483,6 +483,27 @@ function readOutcome(read: ReadResult | OffsetOutOfRange): ReadResult | ReplicaR
 
 function readFailure(error: unknown): ReplicaRefused {
   return { ok: false, reason: 'storage-error', message: messageOf(error) }
+}
+
+function fetchedFrom(partition: Partition): Omit<FetchedPartition, 'chunks' | 'sizeBytes'> {
+  const { highWatermark, lastStableOffset, log } = partition
+  return { outcome: { ok: true }, highWatermark, lastStableOffset, logStartOffset: log.logStartOffset }
+}
+
+/** Where this log parts from the reader's; undefined when it doesn't, or the reader doesn't ask. */
+function divergingEpochOf(
+  { log }: Partition,
+  { fetchOffset, lastFetchedEpoch = -1 as LeaderEpoch }: FetchPartition,
+): FetchedPartition['divergingEpoch'] {
+  if (lastFetchedEpoch < 0) return undefined
+  const { leaderEpoch: epoch, endOffset } = log.endOffsetForEpoch(lastFetchedEpoch as LeaderEpoch)
+  if (epoch < 0) return undefined
+  return epoch < lastFetchedEpoch || endOffset < fetchOffset ? { epoch, endOffset } : undefined
+}
+
+/** An epoch that this log has never seen: it lost what the reader knows. */
+function isEpochUnknown({ log }: Partition, { lastFetchedEpoch = -1 as LeaderEpoch }: FetchPartition): boolean {
+  return lastFetchedEpoch >= 0 && log.endOffsetForEpoch(lastFetchedEpoch as LeaderEpoch).leaderEpoch < 0
 }
 
 const emptyRead: ReadResult = { chunks: [], sizeBytes: 0, release() {} }

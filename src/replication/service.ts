@@ -77,6 +77,8 @@ export type AppendOutcome =
         | 'request-timed-out'
       readonly message?: string
       readonly recordErrors?: readonly { readonly batchIndex: number; readonly message: string }[]
+      /** Where the batch was looked at and refused. */
+      readonly logStartOffset?: Offset
     }
 
 export interface FetchRequest {
@@ -97,6 +99,8 @@ export interface FetchPartition extends PartitionRef {
   readonly maxBytes: number
   /** -1: not checked. */
   readonly currentLeaderEpoch: LeaderEpoch | -1
+  /** Epoch of the record before `fetchOffset`; -1 or left out: not checked. */
+  readonly lastFetchedEpoch?: LeaderEpoch | -1
 }
 
 export interface FetchAnswer {
@@ -111,6 +115,8 @@ export interface FetchedPartition {
   readonly highWatermark: Offset
   readonly lastStableOffset: Offset
   readonly logStartOffset: Offset
+  /** Where the reader's log and this one part: the largest epoch up to its own, and where that ends here (KIP-320). No records then. */
+  readonly divergingEpoch?: { readonly epoch: LeaderEpoch; readonly endOffset: Offset }
   readonly chunks: readonly Buffer[]
   readonly sizeBytes: number
 }

@@ -66,15 +66,15 @@ test('memory stays under its cap, and a neighbour is served, whatever is claimed
 
   // Answers that nobody reads: each connection asks for several times 10 MiB and takes none of it.
   for (let i = 0; i < 12; i++) {
-    await produceBatch(client, 'large', 0, { records: [{ timestamp: 1, value: Buffer.alloc(900_000, i) }] })
+    await produceBatch(client, 'large', 0, { records: [{ timestamp: Date.now(), value: Buffer.alloc(900_000, i) }] })
   }
-  for (const socket of await Promise.all(Array.from({ length: 40 }, open))) {
+  for (const socket of await Promise.all(Array.from({ length: 16 }, open))) {
     socket.pause()
     for (let correlationId = 0; correlationId < 5; correlationId++) socket.write(fetchFrame(correlationId))
   }
   // Records are taken meanwhile; to read some, others have to wait until those who don't read are closed.
   const writer = await connect(node.bootstrapServers, 60_000)
-  for (let i = 0; i < 20; i++) await produceBatch(writer, 'large', 0, { records: [{ timestamp: 1 }] })
+  for (let i = 0; i < 20; i++) await produceBatch(writer, 'large', 0, { records: [{ timestamp: Date.now() }] })
   writer.close()
   await neighbour.rounds(1)
   for (const socket of sockets) socket.destroy()
@@ -83,7 +83,7 @@ test('memory stays under its cap, and a neighbour is served, whatever is claimed
   client.close()
   expect(await peakResidentBytes(node)).toBeLessThan(maxResidentBytes)
   expect((await node.stop()).exitCode).toBe(0)
-}, 120_000)
+}, 240_000)
 
 async function peakResidentBytes(node: BrokerProcess): Promise<number> {
   const status = await readFile(`/proc/${node.program.pid}/status`, 'utf8')
@@ -96,7 +96,9 @@ function startNeighbour(client: KafkaClient) {
   let count = 0
   const run = async () => {
     while (!isStopped) {
-      const offset = await produceBatch(client, 'steady', 0, { records: [{ timestamp: 1, value: Buffer.from('v') }] })
+      const offset = await produceBatch(client, 'steady', 0, {
+        records: [{ timestamp: Date.now(), value: Buffer.from('v') }],
+      })
       const { responses } = await client.request(apis.Fetch, 11, {
         maxWaitMs: 1000,
         minBytes: 1,
@@ -115,7 +117,7 @@ function startNeighbour(client: KafkaClient) {
   return {
     rounds: async (more: number) => {
       const enough = count + more
-      await until(() => count >= enough || fault !== undefined, `${more} more rounds of the neighbour`, 30_000)
+      await until(() => count >= enough || fault !== undefined, `${more} more rounds of the neighbour`, 60_000)
       if (fault !== undefined) throw fault
     },
     stop: async () => {
@@ -143,7 +145,10 @@ async function createCompacted(client: KafkaClient): Promise<void> {
 
 /** A batch with a right header whose records are zeros, `bytes` of them. */
 function bombOf(bytes: number): Buffer {
-  const header = buildBatch({ records: [{ timestamp: 1, key: Buffer.from('k') }], codec: 'gzip' }).subarray(0, 61)
+  const header = buildBatch({ records: [{ timestamp: Date.now(), key: Buffer.from('k') }], codec: 'gzip' }).subarray(
+    0,
+    61,
+  )
   const batch = Buffer.concat([header, gzipSync(Buffer.alloc(bytes))])
   batch.writeInt32BE(batch.length - 12, 8)
   batch.writeUInt32BE(crc32c(batch.subarray(21)), 17)

@@ -20,6 +20,6 @@ export function batchOf(count: number, options: Omit<BatchOptions, 'records'> = 
 export function patched(batch: Buffer, position: number, bytes: readonly number[]): Buffer {
   const copy = Buffer.from(batch)
   copy.set(bytes, position)
-  copy.writeInt32BE(new BatchView(copy).computeCrc(), 17)
+  copy.writeInt32BE(new BatchView(copy).computeCrc() | 0, 17)
   return copy
 }

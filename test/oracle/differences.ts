@@ -57,16 +57,19 @@ export function describeDifferences(differences: readonly Difference[]): string 
 }
 
 function describeAlike(differences: readonly Difference[]): string {
-  const show = (value: unknown) =>
-    inspect(value, { depth: 8, breakLength: 140, maxArrayLength: 40, maxStringLength: 400 })
+  const show = (value: unknown) => shortened(inspect(value, { depth: 8, breakLength: 140 }), 1500)
   const { exchange, path, kafka, rookery } = differences[0]!
   const names = [...new Set(differences.map((each) => each.exchange.name))]
   return [
     `${differences.length} x ${names.join(', ')}, at ${path === '' ? 'the answer' : path}`,
     `  Kafka   ${show(kafka)}`,
     `  Rookery ${show(rookery)}`,
-    `  request ${show(exchange.request)}`,
+    `  request ${shortened(JSON.stringify(exchange.request), 700)}`,
   ].join('\n')
+}
+
+function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length)}...`
 }
 
 function compare(path: string, kafka: unknown, rookery: unknown, add: (path: string, a: unknown, b: unknown) => void) {
@@ -76,6 +79,8 @@ function compare(path: string, kafka: unknown, rookery: unknown, add: (path: str
     return
   }
   if (isPlain(kafka) && isPlain(rookery)) {
+    // Where one failed and the other didn't, or otherwise, the rest differs for that reason.
+    if (kafka.errorCode !== rookery.errorCode) return add(`${path}.errorCode`, kafka.errorCode, rookery.errorCode)
     for (const key of new Set([...Object.keys(kafka), ...Object.keys(rookery)])) {
       compare(path === '' ? key : `${path}.${key}`, kafka[key], rookery[key], add)
     }

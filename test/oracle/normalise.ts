@@ -2,6 +2,7 @@ import { zeroUuid } from '../../src/base/index.ts'
 import {
   BatchView,
   batchPrefixBytes,
+  CorruptBatchError,
   checkBatch,
   codecById,
   openRecordBytes,
@@ -18,7 +19,7 @@ export function normalised(exchanges: readonly Exchange[], options: NormaliseOpt
   const normaliser = new Normaliser(options)
   return exchanges.map((exchange) => ({
     ...exchange,
-    request: normaliser.value('', exchange.request),
+    request: normaliser.value('', exchange.request, true),
     answer: ordered(exchange, normaliser.value('', selected(exchange, exchange.answer, options))),
   }))
 }
@@ -43,20 +44,23 @@ class Normaliser {
     this.#options = options
   }
 
-  value(key: string, value: unknown): unknown {
+  value(key: string, value: unknown, isRequest = false): unknown {
     if (value === null || value === undefined) return value
-    if (Array.isArray(value)) return value.map((each) => this.value(key, each))
-    if (Buffer.isBuffer(value)) return key === 'records' ? this.#batches(value) : `0x${value.toString('hex')}`
+    if (Array.isArray(value)) return value.map((each) => this.value(key, each, isRequest))
+    if (Buffer.isBuffer(value))
+      return key === 'records' && !isRequest ? this.#batches(value) : `0x${value.toString('hex')}`
     if (typeof value === 'object') {
-      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, this.value(name, inner)]))
+      return Object.fromEntries(
+        Object.entries(value).map(([name, inner]) => [name, this.value(name, inner, isRequest)]),
+      )
     }
     if (typeof value === 'string') return this.#text(key, value)
     if (typeof value === 'number') return this.#number(key, value)
-    return typeof value === 'bigint' ? `${value}n` : value
+    return typeof value === 'bigint' ? this.#number(key, Number(value)) : value
   }
 
   #text(key: string, text: string): string {
-    if (texts.has(key)) return '<text>'
+    if (texts.has(key)) return text === '' || text === 'NONE' ? text : '<text>'
     if (key === 'host') return '<host>'
     if (key === 'clusterId') return '<cluster>'
     if (key === 'topicId' || key === 'topicIds') return text === zeroUuid ? 'no topic' : this.#symbol('topic', text)
@@ -102,7 +106,7 @@ class Normaliser {
   }
 
   #batch(view: BatchView): unknown {
-    const records = [...readRecords(view, openRecordBytes(view, 64 * 1024 * 1024))]
+    const records = recordsOf(view)
     const { baseOffset, leaderEpoch, lastOffsetDelta, attributes, producerEpoch, baseSequence, sizeBytes } = view
     const header = { baseOffset, leaderEpoch, lastOffsetDelta, attributes, producerEpoch, baseSequence, sizeBytes }
     const { baseTimestamp, maxTimestamp, producerId } = view
@@ -114,6 +118,16 @@ class Normaliser {
       ...(this.value('', { baseTimestamp, maxTimestamp, producerId }) as object),
       records: records.length > 20 ? records.length : (this.value('', records) as unknown),
     }
+  }
+}
+
+/** The records, or why they can't be read. */
+function recordsOf(view: BatchView): readonly unknown[] {
+  try {
+    return [...readRecords(view, openRecordBytes(view, 64 * 1024 * 1024))]
+  } catch (error) {
+    if (error instanceof CorruptBatchError) return ['unreadable', view.recordBytes]
+    throw error
   }
 }
 
@@ -141,19 +155,38 @@ function asksForAllTopics({ request, version }: Exchange): boolean {
 const unordered: Readonly<Record<string, readonly string[]>> = {
   Metadata: ['topics', 'partitions'],
   ListGroups: ['groups'],
+  CreatePartitions: ['results'],
+  DeleteRecords: ['topics', 'partitions'],
+  AlterConfigs: ['responses'],
+  IncrementalAlterConfigs: ['responses'],
   CreateTopics: ['topics'],
   DeleteTopics: ['responses'],
+  Produce: ['responses', 'partitionResponses'],
+  Fetch: ['responses', 'partitions'],
   ApiVersions: ['apiKeys', 'supportedFeatures', 'finalizedFeatures'],
   OffsetFetch: ['topics', 'partitions'],
-  DescribeGroups: ['members'],
+  DescribeGroups: ['groups', 'members'],
+  OffsetCommit: ['topics', 'partitions'],
   JoinGroup: ['members'],
+}
+
+/** What an answer says of one topic in two places is put together. */
+function merged(list: readonly unknown[]): unknown[] {
+  const byTopic = new Map<string, { partitions: unknown[] }>()
+  for (const each of list as { topic: string; topicId: string; partitions: unknown[] }[]) {
+    const key = `${each.topic} ${each.topicId}`
+    const known = byTopic.get(key)
+    if (known === undefined) byTopic.set(key, { ...each })
+    else known.partitions = [...known.partitions, ...each.partitions]
+  }
+  return [...byTopic.values()].filter(({ partitions }) => partitions.length > 0)
 }
 
 function ordered({ api }: Exchange, answer: unknown): unknown {
   const names = unordered[api] ?? []
   const walk = (name: string, value: unknown): unknown => {
     if (Array.isArray(value)) {
-      const inner = value.map((each) => walk('', each))
+      const inner = (api === 'Fetch' && name === 'responses' ? merged(value) : value).map((each) => walk('', each))
       if (name === 'configs') return Object.fromEntries(inner.map((each) => [(each as { name: string }).name, each]))
       return names.includes(name) ? inner.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)) : inner
     }
@@ -163,7 +196,7 @@ function ordered({ api }: Exchange, answer: unknown): unknown {
   return walk('', answer)
 }
 
-const sortFields = ['name', 'partitionIndex', 'groupId', 'apiKey', 'memberId', 'topicId'] as const
+const sortFields = ['name', 'topic', 'partitionIndex', 'groupId', 'apiKey', 'memberId', 'topicId', 'index'] as const
 
 function sortKey(value: unknown): string {
   const fields = value as Record<string, unknown>

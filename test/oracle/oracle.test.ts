@@ -10,11 +10,16 @@ import { type Difference, describeDifferences, differencesOf } from './differenc
 import { normalised } from './normalise.ts'
 import { type Exchange, Recorder } from './recorder.ts'
 import type { Scenario, Scenarios } from './scenario.ts'
+import { adminScenarios } from './scenarios/admin.ts'
 import { apiVersionsScenarios } from './scenarios/api-versions.ts'
+import { configScenarios } from './scenarios/configs.ts'
 import { fetchScenarios, listOffsetsScenarios } from './scenarios/fetch.ts'
+import { groupScenarios } from './scenarios/groups.ts'
 import { metadataScenarios } from './scenarios/metadata.ts'
+import { offsetScenarios } from './scenarios/offsets.ts'
 import { produceScenarios } from './scenarios/produce.ts'
 import { topicScenarios } from './scenarios/topics.ts'
+import { twiceScenarios } from './scenarios/twice.ts'
 
 /**
  * The same requests to Rookery and to a real Apache Kafka node; the answers must be the same but for what each broker
@@ -27,6 +32,11 @@ const areas: Readonly<Record<string, Scenarios>> = {
   'Produce and InitProducerId': produceScenarios,
   Fetch: fetchScenarios,
   ListOffsets: listOffsetsScenarios,
+  Groups: groupScenarios,
+  Offsets: offsetScenarios,
+  DescribeConfigs: configScenarios,
+  'CreatePartitions, DeleteRecords and settings': adminScenarios,
+  'All APIs': twiceScenarios,
 }
 
 /** What both brokers are told, so that they differ in nothing that is a choice. */
@@ -34,6 +44,10 @@ const sharedConfig = {
   'offsets.topic.num.partitions': 5,
   'group.initial.rebalance.delay.ms': 0,
   'group.max.size': 3,
+  'node.id': 1,
+  'log.roll.hours': 100,
+  // Scenarios send records of 2023.
+  'log.retention.ms': -1,
   // Rookery flushes what it acknowledges by default, Kafka leaves that to the operating system.
   'log.flush.interval.messages': '9223372036854775807',
 }
@@ -123,7 +137,7 @@ async function run(scenario: Scenario, port: number, prefix: string): Promise<Ru
   return { exchanges: normalised(recorder.exchanges, { prefix, startedMs, servedKeys }), failure }
 }
 
-/** Kafka makes its internal topic when a group is first looked for. */
+/** Kafka makes its internal topic when a group is first looked for, and gets producer ids when one is first asked for. */
 async function untilGroupsAreServed(port: number): Promise<void> {
   await using recorder = new Recorder(port, 'warm-up')
   const areServed = async () => {
@@ -131,7 +145,11 @@ async function untilGroupsAreServed(port: number): Promise<void> {
     if (coordinator.errorCode !== 0) return false
     const groups = Array.from({ length: 30 }, (_, i) => `warm-up-${i}`)
     const { groups: described } = await recorder.unrecorded(apis.DescribeGroups, 0, { groups })
-    return described.every(({ errorCode }) => errorCode === 0)
+    const producer = await recorder.unrecorded(apis.InitProducerId, 0, {
+      transactionalId: null,
+      transactionTimeoutMs: 1000,
+    })
+    return producer.errorCode === 0 && described.every(({ errorCode }) => errorCode === 0)
   }
   await until(areServed, 'groups are served', 60_000)
 }

@@ -20,8 +20,8 @@ export interface Exchange {
 }
 
 /** What stands for a response where there is none. */
-export const closed = 'the connection was closed'
-export const silence = 'no answer'
+const closed = 'the connection was closed'
+const silence = 'no answer'
 
 interface AskOptions {
   /** The connection, which is opened when it is first used; its name is the client id. */

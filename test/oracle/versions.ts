@@ -14,18 +14,18 @@ export function versionsOf(api: Pick<Api, 'key'>, from = 0, to = 99): number[] {
 
 /** `body` without what `version` of the message doesn't have: so one body serves all versions. */
 export function fitToVersion(message: ApiMessage, version: number, body: unknown): Record<string, unknown> {
-  return trimmed(message.fields, version, body as Record<string, unknown>)
+  return pruned(message.fields, version, body as Record<string, unknown>)
 }
 
-function trimmed(fields: Fields, version: number, value: Record<string, unknown>): Record<string, unknown> {
+function pruned(fields: Fields, version: number, value: Record<string, unknown>): Record<string, unknown> {
   const kept: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const inner = value[name]
     if (inner === undefined || !inRange(field.versions, version)) continue
     if (field.kind === 'array' && inner !== null) {
-      kept[name] = (inner as Record<string, unknown>[]).map((each) => trimmed(field.fields, version, each))
+      kept[name] = (inner as Record<string, unknown>[]).map((each) => pruned(field.fields, version, each))
     } else if (field.kind === 'struct' && inner !== null) {
-      kept[name] = trimmed(field.fields, version, inner as Record<string, unknown>)
+      kept[name] = pruned(field.fields, version, inner as Record<string, unknown>)
     } else kept[name] = inner
   }
   return kept

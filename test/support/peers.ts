@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'vitest'
 
-/** A program of others that tests run Rookery against. */
-export type PeerName = 'kcat' | 'kafka'
+/** A program of others that tests run Rookery against. `kafka-compiled`: Apache Kafka, for a Java program of the test's own. */
+export type PeerName = 'kcat' | 'kafka' | 'kafka-compiled'
 
 /** How to start a peer: `spawn(peer.command, [...peer.args, ...])`. */
 export interface Peer {
@@ -20,7 +20,8 @@ export interface MissingPeer {
   readonly remedy: string
 }
 
-const kafkaJars = join(import.meta.dirname, '../../node_modules/.cache/kafka-4.4.0')
+/** Where scripts/kafka-jars.sh puts them. */
+export const kafkaJars = join(import.meta.dirname, '../../node_modules/.cache/kafka-4.4.0')
 
 /** Looks for a peer on this machine. */
 export function findPeer(name: PeerName, jars = kafkaJars): Peer | MissingPeer {
@@ -32,6 +33,9 @@ export function findPeer(name: PeerName, jars = kafkaJars): Peer | MissingPeer {
     return { missing: "Apache Kafka's tools", remedy: 'scripts/kafka-jars.sh' }
   }
   if (!starts('java', '-version')) return { missing: 'java', remedy: 'apt-get install default-jre-headless' }
+  if (name === 'kafka-compiled' && !starts('javac', '-version')) {
+    return { missing: 'the Java compiler', remedy: 'apt-get install default-jdk-headless' }
+  }
   return { command: 'java', args: ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-cp', join(jars, '*')] }
 }
 

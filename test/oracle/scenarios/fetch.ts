@@ -21,7 +21,7 @@ interface Wanted {
 export const fetchScenarios: Scenarios = {
   'from every offset, every version': async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 0, 16)) {
+    for (const version of versionsOf(apis.Fetch)) {
       for (const fetchOffset of [0, 1, 2, 3, 5, 9, 10, 11, -1, -2, 1_000_000, Number.MAX_SAFE_INTEGER]) {
         for (const isolationLevel of [0, 1]) await fetch(broker, version, [{ topic, fetchOffset }], { isolationLevel })
       }
@@ -34,7 +34,7 @@ export const fetchScenarios: Scenarios = {
     const empty = broker.named('empty')
     await broker.createTopic(empty)
     const batchBytes = batchOf(2).length
-    for (const version of versionsOf(apis.Fetch, 0, 16)) {
+    for (const version of versionsOf(apis.Fetch)) {
       for (const maxBytes of [
         0,
         1,
@@ -67,7 +67,7 @@ export const fetchScenarios: Scenarios = {
   'what is not there': async (broker) => {
     const topic = await filled(broker, 'a')
     const missing = broker.named('missing')
-    for (const version of versionsOf(apis.Fetch, 0, 16)) {
+    for (const version of versionsOf(apis.Fetch)) {
       await fetch(broker, version, [{ topic: missing, topicId: unknownId }])
       await fetch(broker, version, [
         { topic, partition: 1 },
@@ -83,7 +83,7 @@ export const fetchScenarios: Scenarios = {
 
   waiting: async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 0, 16)) {
+    for (const version of versionsOf(apis.Fetch)) {
       const wait = (maxWaitMs: number, minBytes: number, fetchOffset: number) =>
         fetch(broker, version, [{ topic, fetchOffset }], { maxWaitMs, minBytes })
       await wait(50, 1, 10)
@@ -99,7 +99,7 @@ export const fetchScenarios: Scenarios = {
   'a fetch that waits is answered by what comes': async (broker) => {
     const topic = broker.named('a')
     await broker.createTopic(topic)
-    for (const version of versionsOf(apis.Fetch, 0, 16)) {
+    for (const version of versionsOf(apis.Fetch)) {
       const fetchOffset = version - 4
       const waiting = fetch(broker, version, [{ topic, fetchOffset }], { maxWaitMs: 8000, minBytes: 1 }, 'waiting')
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -111,7 +111,7 @@ export const fetchScenarios: Scenarios = {
 
   'leader epochs': async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 9, 16)) {
+    for (const version of versionsOf(apis.Fetch, 9)) {
       for (const currentLeaderEpoch of [-1, 0, 1, 7, -2]) await fetch(broker, version, [{ topic, currentLeaderEpoch }])
       if (version < 12) continue
       for (const lastFetchedEpoch of [-1, 0, 1, 5]) {
@@ -123,14 +123,14 @@ export const fetchScenarios: Scenarios = {
 
   'isolation levels that nobody knows': async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of [4, 11, 13, 16]) {
+    for (const version of [4, 11, 13, 16, 18]) {
       for (const isolationLevel of [2, -1, 127]) await fetch(broker, version, [{ topic }], { isolationLevel })
     }
   },
 
   'topic ids': async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 13, 16)) {
+    for (const version of versionsOf(apis.Fetch, 13)) {
       await fetch(broker, version, [{ topic, topicId: unknownId }, { topic }])
       await fetch(broker, version, [{ topic, topicId: 'AAAAAAAAAAAAAAAAAAAAAA' as Uuid }])
     }
@@ -138,7 +138,7 @@ export const fetchScenarios: Scenarios = {
 
   'sessions that are not there': async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 7, 16)) {
+    for (const version of versionsOf(apis.Fetch, 7)) {
       const session = (sessionId: number, sessionEpoch: number, topics: Wanted[] = [{ topic }]) =>
         fetch(broker, version, topics, { sessionId, sessionEpoch })
       await session(0, -1)
@@ -152,7 +152,7 @@ export const fetchScenarios: Scenarios = {
 
   racks: async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 11, 16))
+    for (const version of versionsOf(apis.Fetch, 11))
       await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
   },
 
@@ -163,7 +163,7 @@ export const fetchScenarios: Scenarios = {
       const topicData = [{ name: topic, partitionData: [{ index: 0, records: batchOf(3, { codec }) }] }]
       await broker.ask(apis.Produce, 9, { acks: -1, timeoutMs: 5000, topicData })
     }
-    for (const version of versionsOf(apis.Fetch, 0, 16)) {
+    for (const version of versionsOf(apis.Fetch)) {
       for (const fetchOffset of [0, 4, 13]) await fetch(broker, version, [{ topic, fetchOffset }])
     }
   },

@@ -80,8 +80,7 @@ export const produceScenarios: Scenarios = {
     const damaged = Buffer.from(good)
     damaged[damaged.length - 1]! ^= 1
     const magic = (value: number) => patched(good, 16, [value])
-    const bad: Record<string, Buffer | null> = {
-      null: null,
+    const bad: Record<string, Buffer> = {
       empty: Buffer.alloc(0),
       'a few bytes': Buffer.from([1, 2, 3]),
       'a header alone': good.subarray(0, 61),
@@ -107,7 +106,6 @@ export const produceScenarios: Scenarios = {
       'leader epoch 77': buildBatch({ records: recordsOf(3), leaderEpoch: 77 }),
       'codec 5': patched(good, 21, [0, 5]),
       'codec 7': patched(good, 21, [0, 7]),
-      'attribute 0x40': patched(good, 21, [0, 0x40]),
       'attribute 0x80': patched(good, 21, [0, 0x80]),
       'LogAppendTime by the producer': patched(good, 21, [0, 8]),
       'count 2 of 3': patched(good, 57, [0, 0, 0, 2]),
@@ -124,40 +122,62 @@ export const produceScenarios: Scenarios = {
       'record length too long': patched(good, 61, [0x7e]),
       'record length -1': patched(good, 61, [1]),
       'record attributes 1': patched(good, 62, [1]),
-      'record offset delta 1': patched(good, 64, [2]),
       'key length -2': patched(good, 65, [3]),
       'key length too long': patched(good, 65, [0x7e]),
       'max timestamp lower than a record': patched(good, 35, [0, 0, 0, 0, 0, 0, 0, 1]),
       'max timestamp -1': patched(good, 35, [255, 255, 255, 255, 255, 255, 255, 255]),
-      'packed by snappy, no block': packed(2, Buffer.from('not snappy at all')),
-      'packed by gzip, no stream': packed(1, Buffer.from('not gzip at all')),
-      'packed by lz4, no frame': packed(3, Buffer.from('not lz4 at all')),
-      'packed by zstd, no frame': packed(4, Buffer.from('not zstd at all')),
     }
     for (const version of [3, 7, 8, 9, 11]) {
       for (const [what, records] of Object.entries(bad)) {
-        if (/packed by zstd/.test(what) && version < 7) continue
         await produce(broker, version, topic, records, { client: what.replaceAll(' ', '-') })
       }
       await readBack(broker, topic)
     }
   },
 
+  'batches that only one of the two takes': async (broker) => {
+    const good = batchOf(3)
+    const bad: Record<string, Buffer> = {
+      'a delete horizon': patched(good, 21, [0, 0x40]),
+      'record offset delta 1 of 0': patched(good, 64, [2]),
+      'snappy, no block': packed(2, Buffer.from('not snappy at all')),
+      'gzip, no stream': packed(1, Buffer.from('not gzip at all')),
+      'lz4, no frame': packed(3, Buffer.from('not lz4 at all')),
+      'zstd, no frame': packed(4, Buffer.from('not zstd at all')),
+    }
+    for (const codec of codecs.slice(1)) {
+      bad[`${codec}, 3 of 4 records`] = patched(patched(batchOf(3, { codec }), 57, [0, 0, 0, 4]), 23, [0, 0, 0, 3])
+    }
+    for (const [i, [what, records]] of Object.entries(bad).entries()) {
+      const topic = broker.named(`t${i}`)
+      await broker.createTopic(topic)
+      await produce(broker, 9, topic, records, { client: what.replaceAll(' ', '-') })
+    }
+  },
+
   'packed records that are wrong inside': async (broker) => {
-    const topic = broker.named('a')
+    const [topic, compact] = [broker.named('a'), broker.named('compact')]
     await broker.createTopic(topic)
-    await broker.createTopic(broker.named('compact'), { configs: { 'cleanup.policy': 'compact' } })
+    await broker.createTopic(compact, { configs: { 'cleanup.policy': 'compact' } })
     for (const codec of codecs) {
       const good = batchOf(3, { codec })
-      for (const name of [topic, broker.named('compact')]) {
+      for (const name of [topic, compact]) {
         await produce(broker, 9, name, patched(good, 57, [0, 0, 0, 2]), { client: `count-${codec}` })
-        await produce(broker, 9, name, patched(patched(good, 57, [0, 0, 0, 4]), 23, [0, 0, 0, 3]), {
-          client: `more-${codec}`,
-        })
         await produce(broker, 9, name, patched(good, 23, [0, 0, 0, 7]), { client: `delta-${codec}` })
       }
+      const tooMany = patched(patched(good, 57, [0, 0, 0, 4]), 23, [0, 0, 0, 3])
+      await produce(broker, 9, compact, tooMany, { client: `more-${codec}` })
+    }
+    for (const [codec, bytes] of [
+      'not gzip at all',
+      'not snappy at all',
+      'not lz4 at all',
+      'not zstd at all',
+    ].entries()) {
+      await produce(broker, 9, compact, packed(codec + 1, Buffer.from(bytes)), { client: `no-${codec + 1}` })
     }
     await readBack(broker, topic)
+    await readBack(broker, compact)
   },
 
   sizes: async (broker) => {
@@ -302,8 +322,8 @@ export const produceScenarios: Scenarios = {
       await init({ transactionTimeoutMs: -1 })
       await init({ transactionTimeoutMs: 2147483647 })
       if (version < 3) continue
-      await init({ producerId: 5, producerEpoch: 0 })
-      await init({ producerId: 5, producerEpoch: -1 })
+      await init({ producerId: 900_005, producerEpoch: 0 })
+      await init({ producerId: 900_005, producerEpoch: -1 })
       await init({ producerId: -1, producerEpoch: 3 })
       await init({ producerId: -2, producerEpoch: -2 })
     }

@@ -35,6 +35,7 @@ export const topicScenarios: Scenarios = {
         },
       ])
       await broker.untilServed(several, 4)
+      for (const name of [spread, configured]) await broker.untilServed(name)
       await broker.ask(apis.Metadata, 9, { topics: [{ name: several }, { name: spread }, { name: configured }] })
       await remove(broker, Math.min(version, 5), [plain, several, spread, configured])
     }

@@ -12,6 +12,15 @@ describe('InitProducerId', () => {
     expect(new Set(answers.map(({ producerId }) => producerId)).size).toBe(8)
   })
 
+  test.each([
+    [5, -1],
+    [-1, 5],
+  ])('id %i with epoch %i is half of a current id and refused', async (producerId, producerEpoch) => {
+    const { ask } = harness()
+    const body = { transactionalId: null, transactionTimeoutMs: 1000, producerId, producerEpoch }
+    expect(await ask(apis.InitProducerId, 3, body)).toMatchObject({ errorCode: 42, producerId: -1, producerEpoch: -1 })
+  })
+
   test('a current id in the request changes nothing', async () => {
     const { ask } = harness()
     const response = await ask(apis.InitProducerId, 3, { ...body, producerId: 5, producerEpoch: 7 })

@@ -190,3 +190,24 @@ test('the wait ends with the connection', async () => {
   await ask(apis.Fetch, 11, fetchBody(), { connection: { signal } })
   expect(replicas.fetches[0]!.signal).toBe(signal)
 })
+
+test('a partition that is asked about twice is read once', async () => {
+  const { ask, replicas } = harness()
+  replicas.fetchAnswer = () => [fetched([])]
+  const asked = { topic: 'orders', partitions: [{ partition: 0, fetchOffset: 5, partitionMaxBytes: 1000 }] }
+  const { responses } = await ask(apis.Fetch, 11, fetchBody({ topics: [asked, asked] }))
+  expect(responses.map(({ partitions }) => partitions.length)).toEqual([1, 0])
+  expect(replicas.fetches[0]!.partitions).toHaveLength(1)
+})
+
+test('every negative epoch is none; from version 12 on the reader’s last epoch is passed on', async () => {
+  const { ask, replicas } = harness()
+  replicas.fetchAnswer = () => [{ ...fetched([]), divergingEpoch: { epoch: 3 as LeaderEpoch, endOffset: 4 } }]
+  const partition = { partition: 0, fetchOffset: 5, partitionMaxBytes: 1000, currentLeaderEpoch: -2 }
+  const topics = (more: object) => [{ topic: 'orders', partitions: [{ ...partition, ...more }] }]
+  const { responses } = await ask(apis.Fetch, 12, fetchBody({ topics: topics({ lastFetchedEpoch: 7 }) }))
+  expect(replicas.fetches[0]!.partitions[0]).toMatchObject({ currentLeaderEpoch: -1, lastFetchedEpoch: 7 })
+  expect(responses[0]!.partitions[0]!.divergingEpoch).toEqual({ epoch: 3, endOffset: 4 })
+  await ask(apis.Fetch, 11, fetchBody({ topics: topics({}) }))
+  expect(replicas.fetches[1]!.partitions[0]).toMatchObject({ lastFetchedEpoch: -1 })
+})

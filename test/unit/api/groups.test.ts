@@ -186,16 +186,29 @@ describe('SyncGroup, Heartbeat and LeaveGroup', () => {
     const { ask, groups } = harness()
     const assignment = Buffer.from('mine')
     groups.answers.syncGroup = { ok: true, protocolType: 'consumer', protocolName: 'range', assignment }
-    const body = { groupId: 'g', generationId: 4, memberId: 'm', assignments: [{ memberId: 'm', assignment }] }
+    const common = { groupId: 'g', generationId: 4, memberId: 'm', assignments: [{ memberId: 'm', assignment }] }
+    const body = version >= 5 ? { ...common, protocolType: 'consumer', protocolName: 'range' } : common
     const response = await ask(apis.SyncGroup, version, body)
-    expect(groups.asked[0]!.request).toMatchObject({ ...body, groupInstanceId: null, protocolType: null })
+    expect(groups.asked[0]!.request).toMatchObject({ groupInstanceId: null, ...body })
     expect(response).toMatchObject({ errorCode: 0, assignment, protocolName: version >= 5 ? 'range' : null })
   })
 
   test('SyncGroup tells why not', async () => {
     const { ask } = harness()
     const body = { groupId: 'g', generationId: 4, memberId: 'm', assignments: [] }
-    expect(await ask(apis.SyncGroup, 5, body)).toMatchObject({ errorCode: 16, assignment: Buffer.alloc(0) })
+    expect(await ask(apis.SyncGroup, 4, body)).toMatchObject({ errorCode: 16, assignment: Buffer.alloc(0) })
+  })
+
+  test('SyncGroup 5 names the protocol and its type', async () => {
+    const { ask, groups } = harness()
+    const body = { groupId: 'g', generationId: 4, memberId: 'm', assignments: [] }
+    for (const missing of [
+      { protocolType: null, protocolName: 'range' },
+      { protocolType: 'consumer', protocolName: null },
+    ]) {
+      expect((await ask(apis.SyncGroup, 5, { ...body, ...missing })).errorCode).toBe(23)
+    }
+    expect(groups.asked).toEqual([])
   })
 
   test.each([0, 1, 2, 3, 4])('Heartbeat %i answers', async (version) => {

@@ -69,15 +69,19 @@ describe('acks=0', () => {
   })
 })
 
-test.each([2, -2, 32767])('acks %i are INVALID_REQUIRED_ACKS for every partition and append nothing', async (acks) => {
-  const { ask, replicas } = harness()
-  const { responses } = await ask(apis.Produce, 9, produceBody(acks, 'orders', [0, 1]))
-  expect(responses[0]!.partitionResponses).toMatchObject([
-    { index: 0, errorCode: 21, baseOffset: -1 },
-    { index: 1, errorCode: 21, baseOffset: -1 },
-  ])
-  expect(replicas.appends).toEqual([])
-})
+test.each([2, -2, 32767])(
+  'acks %i are INVALID_REQUIRED_ACKS for every partition that is there and append nothing',
+  async (acks) => {
+    const { ask, replicas, coordination } = harness()
+    coordination.addTopic('orders')
+    const { responses } = await ask(apis.Produce, 9, produceBody(acks, 'orders', [0, 1]))
+    expect(responses[0]!.partitionResponses).toMatchObject([
+      { index: 0, errorCode: 21, baseOffset: -1 },
+      { index: 1, errorCode: 3, baseOffset: -1 },
+    ])
+    expect(replicas.appends).toEqual([])
+  },
+)
 
 type Reason = Extract<AppendOutcome, { ok: false }>['reason']
 const reasons: [Reason, number][] = [

@@ -690,7 +690,7 @@ describe('A static member that restarts', () => {
 })
 
 describe('DescribeGroups and ListGroups', () => {
-  test('tell of members what they said and got only when the group is Stable', () => {
+  test('tell of members what they said only when the group is Stable, and what they got last', () => {
     const bench = new Bench()
     expect(bench.describe()).toEqual({ ok: false, groupId: 'g', reason: 'group-id-not-found' })
     const { ids } = bench.stable(1, { groupInstanceId: 'i' })
@@ -707,7 +707,7 @@ describe('DescribeGroups and ListGroups', () => {
     expect(bench.describe()).toMatchObject({
       state: 'PreparingRebalance',
       protocolName: '',
-      members: [{ ...member, metadata: Buffer.alloc(0), assignment: Buffer.alloc(0) }, {}],
+      members: [{ ...member, metadata: Buffer.alloc(0), assignment: Buffer.from(ids[0]!) }, {}],
     })
   })
 

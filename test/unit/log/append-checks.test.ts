@@ -47,13 +47,12 @@ const good = () => batchOf(3, 'value', { timestamp: nowMs })
 
 describe('a hostile record set is refused with its reason', () => {
   const cases: [string, string, () => Buffer, Partial<AppendOptions>?][] = [
-    ['nothing', 'invalid-record', () => Buffer.alloc(0)],
-    ['a few bytes', 'invalid-record', () => good().subarray(0, 16)],
-    ['half a batch', 'invalid-record', () => good().subarray(0, 80)],
-    ['two batches', 'invalid-record', () => Buffer.concat([good(), good()])],
-    ['a batch and a byte', 'invalid-record', () => Buffer.concat([good(), Buffer.alloc(1)])],
-    ['format 1', 'invalid-record', () => header((batch) => batch.writeInt8(1, 16))],
-    ['format 0', 'invalid-record', () => header((batch) => batch.writeInt8(0, 16))],
+    ['nothing', 'not-one-batch', () => Buffer.alloc(0)],
+    ['a few bytes', 'not-one-batch', () => good().subarray(0, 16)],
+    ['half a batch', 'not-one-batch', () => good().subarray(0, 80)],
+    ['two batches', 'not-one-batch', () => Buffer.concat([good(), good()])],
+    ['format 1', 'not-one-batch', () => header((batch) => batch.writeInt8(1, 16))],
+    ['format 0', 'not-one-batch', () => header((batch) => batch.writeInt8(0, 16))],
     ['format 3', 'corrupt-message', () => header((batch) => batch.writeInt8(3, 16))],
     ['a length below the header', 'corrupt-message', () => header((batch) => batch.writeInt32BE(20, 8))],
     ['a negative length', 'corrupt-message', () => header((batch) => batch.writeInt32BE(-1, 8))],
@@ -75,15 +74,12 @@ describe('a hostile record set is refused with its reason', () => {
     ['a control batch', 'invalid-record', () => header((batch) => batch.writeInt16BE(0x20, 21))],
     ['a transactional batch', 'unsupported-for-message-format', () => header((batch) => batch.writeInt16BE(0x10, 21))],
     ['a delete horizon', 'invalid-record', () => header((batch) => batch.writeInt16BE(0x40, 21))],
-    ['LogAppendTime', 'invalid-timestamp', () => header((batch) => batch.writeInt16BE(0x08, 21))],
     ['an unknown codec', 'unsupported-compression-type', () => header((batch) => batch.writeInt16BE(5, 21))],
     ['zstd in an old request', 'unsupported-compression-type', () => packed('zstd'), { produceVersion: 6 }],
     ['a producer without sequence', 'invalid-record', () => batchOf(1, 'v', idempotent(7, 0, -1))],
-    ['a producer without epoch', 'invalid-record', () => batchOf(1, 'v', idempotent(7, -1, 0))],
     ['a record that claims too much', 'invalid-record', () => header((batch) => batch.writeInt8(0x7f, 61))],
     ['an offset delta out of order', 'invalid-record', () => header((batch) => batch.writeInt8(4, 64))],
     ['a time two hours ahead', 'invalid-timestamp', () => batchOf(1, 'v', { timestamp: nowMs + 7_200_000 })],
-    ['a negative time', 'invalid-timestamp', () => batchOf(1, 'v', { timestamp: -2 })],
     ['a time past 2^53', 'invalid-timestamp', () => header((batch) => batch.writeBigInt64BE(2n ** 62n, 27))],
     ['an older leader epoch', 'fenced-leader-epoch', good, { leaderEpoch: 0 as LeaderEpoch }],
   ]
@@ -111,6 +107,24 @@ describe('a hostile record set is refused with its reason', () => {
       expect(await offer(log, good().subarray(0, end))).toMatchObject({ ok: false })
     }
     expect(log.logEndOffset).toBe(3)
+  })
+})
+
+describe('a record set that is odd but can be read is stored', () => {
+  const odd: [string, () => Buffer][] = [
+    ['with a part of another batch behind it', () => Buffer.concat([good(), good().subarray(0, 40)])],
+    ['from a producer without epoch', () => batchOf(3, 'v', idempotent(7, -1, 0))],
+    ['with a time before 1970', () => batchOf(3, 'v', { timestamp: -2 })],
+    ['that claims LogAppendTime', () => header((batch) => batch.writeInt16BE(0x08, 21))],
+  ]
+  test.each(odd)('%s', async (_, make) => {
+    const log = await newLog()
+    expect(await offer(log, make())).toMatchObject({ ok: true, baseOffset: 0, lastOffset: 2, logAppendTimeMs: -1 })
+    const batches = await simulation.run(readAll(log))
+    expect(batches).toHaveLength(1)
+    const view = new BatchView(batches[0]!)
+    expect(view.sizeBytes).toBe(batches[0]!.length)
+    expect([view.hasLogAppendTime, view.crc]).toEqual([false, view.computeCrc()])
   })
 })
 
@@ -159,10 +173,14 @@ describe('timestamps', () => {
     expect(await offer(log, buildBatch({ records: [{ timestamp: -1, value: null }] }))).toMatchObject({ ok: true })
   })
 
-  test('a compressed batch is judged by its header', async () => {
+  test('a compressed batch is judged by its header, and opened to name the records at fault', async () => {
     const log = await newLog({ 'message.timestamp.before.max.ms': 1000 })
     const old = buildBatch({ codec: 'gzip', records: [{ timestamp: nowMs - 5000, value: null }] })
-    expect(await offer(log, old)).toMatchObject({ ok: false, reason: 'invalid-timestamp' })
+    expect(await offer(log, old)).toMatchObject({
+      ok: false,
+      reason: 'invalid-timestamp',
+      recordErrors: [{ batchIndex: 0 }],
+    })
   })
 
   test('LogAppendTime stamps every record and is answered', async () => {

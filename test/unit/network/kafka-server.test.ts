@@ -442,6 +442,19 @@ describe('memory', () => {
     expect(small.isPaused).toBe(true)
   })
 
+  test('a request above the part of its connection borrows the rest at once when nobody else does', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler, { maxQueuedBytes: 2000 })
+    for (const text of ['0', '1', '2']) network.accept().clientSends(request(plainKey, text.repeat(700)))
+    await settled()
+    const large = network.accept()
+    const rest = sendPart(large, 900, 150)
+    await settled()
+    large.clientSends(rest)
+    await settled()
+    expect(handler.begun).toContain('a'.repeat(898))
+  })
+
   test('a peer that sends no more while others wait for its memory is closed', async () => {
     const { network, time, server, warnings } = await serve(echo, { maxQueuedBytes: 2000 })
     const sockets = Array.from({ length: 5 }, () => network.accept())

@@ -281,6 +281,29 @@ test('ReplicaManager gives logs their new settings in one go, those of all topic
   expect(updates).toEqual([['other'], ['orders', 'other']])
 })
 
+test('ReplicaManager.fetch() tells a reader from where its log is another one', async () => {
+  const { log, create, fetch } = setUp()
+  create()
+  await turn()
+  const ends: Record<number, number> = { 0: 4, 2: 9 }
+  log.endOffsetForEpoch = (asked) => {
+    const known = [2, 0].find((epoch) => epoch <= asked)
+    const leaderEpoch = (asked > 2 ? -1 : known) as LeaderEpoch
+    return { leaderEpoch, endOffset: ends[leaderEpoch] ?? -1 }
+  }
+  const ask = async (lastFetchedEpoch: number, fetchOffset: number) => {
+    const partition = { topic: 'orders', partition: 0, fetchOffset, maxBytes: 1000, currentLeaderEpoch: -1 as const }
+    const partitions = [{ ...partition, lastFetchedEpoch: lastFetchedEpoch as LeaderEpoch }]
+    const { partitions: answers } = await fetch({ partitions, maxWaitMs: 0 })
+    return answers[0]!
+  }
+  expect((await ask(0, 5)).divergingEpoch).toEqual({ epoch: 0, endOffset: 4 }) // its epoch ended before
+  expect((await ask(1, 3)).divergingEpoch).toEqual({ epoch: 0, endOffset: 4 }) // its epoch was never here
+  expect((await ask(3, 0)).outcome).toEqual({ ok: false, reason: 'offset-out-of-range' }) // newer than all that is here
+  expect(await ask(0, 0)).toMatchObject({ outcome: { ok: true } })
+  expect((await ask(0, 0)).divergingEpoch).toBeUndefined()
+})
+
 const deletion = { topic: 'orders', partition: 0, beforeOffset: -1, timeoutMs: 500 } as const
 
 test('ReplicaManager.deleteRecords() moves the log start, below which nothing can be read any more', async () => {
