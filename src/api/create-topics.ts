@@ -10,6 +10,7 @@ import {
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorCodeOf, errorMessageOf } from './errors.ts'
+import { metadataTopic } from './topic-names.ts'
 
 /**
  * CreateTopics, 2 to 7.
@@ -62,8 +63,6 @@ export const createTopics = defineApi({
 
 type AskedTopic = CreateTopicsRequest['topics'][number]
 type TopicAnswer = MessageInput<typeof CreateTopicsResponse>['topics'][number]
-
-const metadataTopic = '__cluster_metadata'
 
 function faultOf({ name, assignments, numPartitions, replicationFactor }: AskedTopic): string | undefined {
   if (name === metadataTopic) return `Topic ${metadataTopic} can not be created`

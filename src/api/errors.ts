@@ -5,15 +5,22 @@ import {
   type CreateTopicRefusal,
   type DeleteTopicResult,
 } from '../coordination/index.ts'
-import type { CoordinatorRefusal, JoinRefusal, OffsetCommitResponse } from '../group/index.ts'
+import type {
+  CoordinatorRefusal,
+  DeleteGroupResponse,
+  JoinRefusal,
+  OffsetCommitResponse,
+  OffsetDeleteResponse,
+} from '../group/index.ts'
 import { ErrorCode, errorByCode } from '../protocol/index.ts'
-import type { AppendOutcome, DeleteRecordsOutcome, ReplicaRefusal } from '../replication/index.ts'
+import type { AppendOutcome, DeleteRecordsOutcome, FetchSessionRefusal, ReplicaRefusal } from '../replication/index.ts'
 
 type ReasonOf<Outcome> = Outcome extends { readonly ok: false; readonly reason: infer Reason } ? Reason : never
 /** Why a service did not do what was asked. */
 export type Refusal =
   | ReasonOf<AppendOutcome>
   | ReplicaRefusal
+  | FetchSessionRefusal
   | ReasonOf<DeleteRecordsOutcome>
   | CreateTopicRefusal
   | ReasonOf<DeleteTopicResult>
@@ -22,6 +29,9 @@ export type Refusal =
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>
+  | NonNullable<DeleteGroupResponse['reason']>
+  | ReasonOf<OffsetDeleteResponse>
+  | 'group-subscribed-to-topic'
   | 'offset-metadata-too-large'
 
 /** The one place that turns an outcome into an error code. Where a code depends on the version of the API, its file says so. */
@@ -45,6 +55,9 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'offset-out-of-range': ErrorCode.OFFSET_OUT_OF_RANGE,
   'offset-not-available': ErrorCode.OFFSET_NOT_AVAILABLE,
   'unsupported-version': ErrorCode.UNSUPPORTED_VERSION,
+  'fetch-session-id-not-found': ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+  'invalid-fetch-session-epoch': ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+  'fetch-session-topic-id-error': ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
   'not-enough-replicas': ErrorCode.NOT_ENOUGH_REPLICAS,
   'not-enough-replicas-after-append': ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
   'request-timed-out': ErrorCode.REQUEST_TIMED_OUT,
@@ -72,6 +85,8 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'member-id-required': ErrorCode.MEMBER_ID_REQUIRED,
   'group-max-size-reached': ErrorCode.GROUP_MAX_SIZE_REACHED,
   'group-id-not-found': ErrorCode.GROUP_ID_NOT_FOUND,
+  'non-empty-group': ErrorCode.NON_EMPTY_GROUP,
+  'group-subscribed-to-topic': ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
   'invalid-commit-offset-size': ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
   'offset-metadata-too-large': ErrorCode.OFFSET_METADATA_TOO_LARGE,
   'unknown-server-error': ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -1,6 +1,12 @@
-import { type LeaderEpoch, zeroUuid } from '../base/index.ts'
+import { type LeaderEpoch, type Uuid, zeroUuid } from '../base/index.ts'
 import { apis, ErrorCode, type FetchRequest, type FetchResponse, type MessageInput } from '../protocol/index.ts'
-import type { FetchedPartition, FetchPartition } from '../replication/index.ts'
+import type {
+  AskedPartition,
+  FetchedPartition,
+  FetchPartition,
+  FetchSession,
+  FetchSessionId,
+} from '../replication/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { LeaderHints } from './endpoints.ts'
 import { errorCodeOf } from './errors.ts'
@@ -18,78 +24,188 @@ import { errorCodeOf } from './errors.ts'
  * one client would read past. `abortedTransactions` is null for read-uncommitted and an array for read-committed. The first
  * partition with data gives its first batch whole whatever the limits. A partition error answers at once.
  *
- * Differs from Kafka: no session is ever made. Answering session id 0 to a full fetch is what a broker whose session cache is
- * full does, and clients go on without.
+ * Sessions (KIP-227), by id and epoch: (0, -1) is a fetch without one, (id, -1) is that too and ends a session; (any, 0) lists
+ * all its partitions, ends a session and makes another, where there is room; (id, 1 and up) says what changed and is told
+ * what changed. In a session by topic ids a topic that was deleted is UNKNOWN_TOPIC_OR_PARTITION and one that was made anew
+ * INCONSISTENT_TOPIC_ID; UNKNOWN_TOPIC_ID is only for what has not been there at all.
  */
 export const fetch = defineApi({
   api: apis.Fetch,
   versions: { min: 4, max: 18 },
   handle(request, context) {
-    // Only sessions that the client thinks it has are incremental: no such session.
-    if (request.sessionEpoch > 0) return { body: faultAnswer(request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND) }
-    return answer(request, context)
+    const { sessionId, sessionEpoch } = request
+    const { fetchSessions } = context.services
+    const isFull = sessionEpoch === initialEpoch || sessionEpoch === finalEpoch
+    if (!isFull) return resumeSession(request, context)
+    if (sessionId !== noSession) fetchSessions.close(sessionId)
+    return answerFull(request, context, sessionEpoch === initialEpoch)
   },
   fault: faultAnswer,
 })
 
+const noSession = 0
+const initialEpoch = 0
+const finalEpoch = -1
+
 type Body = MessageInput<typeof FetchResponse>
 type PartitionAnswer = Body['responses'][number]['partitions'][number]
-type AskedPartition = FetchRequest['topics'][number]['partitions'][number]
+type RequestedPartition = FetchRequest['topics'][number]['partitions'][number]
 
-async function answer(request: FetchRequest, context: RequestContext): Promise<Reply<Body>> {
-  const { services, connection, apiVersion } = context
+/** Answers about every partition that is asked for, in the order asked; `wantsSession`: and remembers them. */
+async function answerFull(request: FetchRequest, context: RequestContext, wantsSession: boolean): Promise<Reply<Body>> {
+  const { services, apiVersion } = context
   const { image } = services.coordination
-  const asked: FetchPartition[] = []
-  let hasUnknown = false
+  const topics = withoutRepeats(request.topics, usesTopicIds(context))
+  const known: FetchPartition[] = []
   // By topic of the request: its name, undefined when its id is unknown.
-  const topics = withoutRepeats(request.topics, apiVersion)
-  const names = topics.map((topic) => {
-    const name = apiVersion >= 13 ? image.topics.byId(topic.topicId)?.name : topic.topic
-    if (name === undefined) hasUnknown = true
-    else for (const partition of topic.partitions) asked.push(fetchPartition(name, topic.topicId, partition))
+  const names = topics.map(({ topic, topicId, partitions }) => {
+    const name = usesTopicIds(context) ? image.topics.byId(topicId)?.name : topic
+    if (name !== undefined) for (const each of partitions) known.push(fetchPartition(name, topicId, each))
     return name
   })
-  const isReadCommitted = request.isolationLevel === 1
-  const answered = await services.replicas.fetch({
-    maxWaitMs: hasUnknown ? 0 : Math.max(0, request.maxWaitMs),
-    minBytes: request.minBytes,
-    maxBytes: Math.min(request.maxBytes, services.config.values.fetchMaxBytes),
-    lend: (maxBytes) => connection.lendResponseBytes(maxBytes),
-    isolation: isReadCommitted ? 'read-committed' : 'read-uncommitted',
-    partitions: asked,
-    signal: connection.signal,
-  })
-  const hints = new LeaderHints(context)
-  const abortedTransactions = isReadCommitted ? [] : null
+  const answered = await services.replicas.fetch(readRequest(request, context, known, names.includes(undefined)))
+  const answers = new PartitionAnswers(request, context)
   let next = 0
-  const responses = topics.map((topic, t) => {
+  const responses = topics.map(({ topic, topicId, partitions }, t) => {
     const name = names[t]
-    const partitions = topic.partitions.map(({ partition }) =>
-      name === undefined
-        ? refusedPartition(partition, ErrorCode.UNKNOWN_TOPIC_ID)
-        : partitionAnswer(name, partition, answered.partitions[next++]!, abortedTransactions, hints, apiVersion),
+    const each = partitions.map(({ partition }) =>
+      answers.of(name, partition, name === undefined ? unknownTopicId : answered.partitions[next++]!),
     )
-    return { topic: topic.topic, topicId: topic.topicId, partitions }
+    return { topic, topicId, partitions: each }
   })
-  const nodeEndpoints = apiVersion >= 16 ? { nodeEndpoints: hints.nodeEndpoints } : {}
-  const body = { throttleTimeMs: 0, errorCode: ErrorCode.NONE, sessionId: 0, responses, ...nodeEndpoints }
+  const sessionId = wantsSession ? createSession(topics, context, names, answered.partitions) : noSession
+  const nodeEndpoints = apiVersion >= 16 ? { nodeEndpoints: answers.nodeEndpoints } : {}
+  const body = { throttleTimeMs: 0, errorCode: ErrorCode.NONE, sessionId, responses, ...nodeEndpoints }
   return { body, release: () => answered.release() }
 }
 
 /** Each partition once: otherwise a client gets the same records twice in one answer. */
-function withoutRepeats(topics: FetchRequest['topics'], apiVersion: number): FetchRequest['topics'] {
+function withoutRepeats(topics: FetchRequest['topics'], byId: boolean): FetchRequest['topics'] {
   const seen = new Set<string>()
   const isNew = (name: string, partition: number): boolean => {
     const before = seen.size
     return seen.add(`${partition}/${name}`).size > before
   }
   return topics.map((topic) => {
-    const name = apiVersion >= 13 ? topic.topicId : topic.topic
+    const name = byId ? topic.topicId : topic.topic
     return { ...topic, partitions: topic.partitions.filter(({ partition }) => isNew(name, partition)) }
   })
 }
 
-function fetchPartition(topic: string, topicId: FetchRequest['topics'][number]['topicId'], asked: AskedPartition) {
+function createSession(
+  topics: FetchRequest['topics'],
+  context: RequestContext,
+  names: readonly (string | undefined)[],
+  answered: readonly FetchedPartition[],
+): FetchSessionId | typeof noSession {
+  let next = 0
+  const fetched: FetchedPartition[] = []
+  const asked = topics.flatMap((topic, t) =>
+    topic.partitions.map((partition) => {
+      fetched.push(names[t] === undefined ? unknownTopicId : answered[next++]!)
+      return askedPartition(names[t], topic.topicId, partition)
+    }),
+  )
+  return context.services.fetchSessions.create(usesTopicIds(context), asked, fetched)
+}
+
+/** Goes on with a session: the request has what changed for the client, the answer what changed for its partitions. */
+function resumeSession(request: FetchRequest, context: RequestContext): Reply<Body> | Promise<Reply<Body>> {
+  const { topics } = context.services.coordination.image
+  const byId = usesTopicIds(context)
+  const nameOf = (topic: string, topicId: Uuid) => (byId ? topics.byId(topicId)?.name : topic)
+  const resumed = context.services.fetchSessions.resume({
+    sessionId: request.sessionId,
+    epoch: request.sessionEpoch,
+    usesTopicIds: byId,
+    changed: request.topics.flatMap(({ topic, topicId, partitions }) =>
+      partitions.map((partition) => askedPartition(nameOf(topic, topicId), topicId, partition)),
+    ),
+    forgotten: request.forgottenTopicsData.flatMap(({ topic, topicId, partitions }) =>
+      partitions.map((partition) => ({ topic, topicId, partition })),
+    ),
+  })
+  if (!resumed.ok) return { body: faultAnswer(request, errorCodeOf(resumed.reason)) }
+  if (resumed.session === undefined) return answerFull(request, context, false)
+  return answerIncremental(request, context, resumed.session, resumed.nextEpoch)
+}
+
+async function answerIncremental(
+  request: FetchRequest,
+  context: RequestContext,
+  session: FetchSession,
+  nextEpoch: number,
+): Promise<Reply<Body>> {
+  const { topics } = context.services.coordination.image
+  const partitions = [...session.partitions]
+  for (const each of partitions) {
+    if (each.topic === '' && each.topicId !== undefined) each.topic = topics.byId(each.topicId)?.name ?? ''
+  }
+  const isKnown = (each: FetchPartition) => each.topic !== '' || each.topicId === undefined
+  const known = partitions.every(isKnown) ? partitions : partitions.filter(isKnown)
+  const read = readRequest(request, context, known, known !== partitions)
+  const answered = await context.services.replicas.fetch(read)
+  const release = () => answered.release()
+  if (session.epoch !== nextEpoch) {
+    // Another connection went on with the session meanwhile: what this one was to be told is no longer known.
+    const errorCode = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    return { body: { errorCode, sessionId: session.id, responses: [] }, release }
+  }
+  const answers = new PartitionAnswers(request, context)
+  const responses: TopicAnswer[] = []
+  let last: TopicAnswer | undefined
+  let lastName = ''
+  let next = 0
+  for (const each of partitions) {
+    const isFound = isKnown(each)
+    const fetched = isFound ? answered.partitions[next++]! : unknownTopicId
+    if (!session.tell(each, fetched)) continue
+    const { topic, topicId = zeroUuid, partition } = each
+    if (last === undefined || lastName !== topic || last.topicId !== topicId) {
+      last = { topic, topicId, partitions: [] }
+      lastName = topic
+      responses.push(last)
+    }
+    last.partitions.push(answers.of(isFound ? topic : undefined, partition, fetched))
+  }
+  const nodeEndpoints = context.apiVersion >= 16 ? { nodeEndpoints: answers.nodeEndpoints } : {}
+  const body = { throttleTimeMs: 0, errorCode: ErrorCode.NONE, sessionId: session.id, responses, ...nodeEndpoints }
+  return { body, release }
+}
+
+interface TopicAnswer {
+  readonly topic: string
+  readonly topicId: Uuid
+  readonly partitions: PartitionAnswer[]
+}
+
+function usesTopicIds({ apiVersion }: RequestContext): boolean {
+  return apiVersion >= 13
+}
+
+/** `hasUnknown`: an error is to be answered beside `partitions`, so there is nothing to wait for. */
+function readRequest(
+  request: FetchRequest,
+  { services, connection }: RequestContext,
+  partitions: readonly FetchPartition[],
+  hasUnknown: boolean,
+) {
+  return {
+    maxWaitMs: hasUnknown ? 0 : Math.max(0, request.maxWaitMs),
+    minBytes: request.minBytes,
+    maxBytes: Math.min(request.maxBytes, services.config.values.fetchMaxBytes),
+    lend: (maxBytes: number) => connection.lendResponseBytes(maxBytes),
+    isolation: isReadCommitted(request) ? 'read-committed' : 'read-uncommitted',
+    partitions,
+    signal: connection.signal,
+  } as const
+}
+
+function isReadCommitted({ isolationLevel }: FetchRequest): boolean {
+  return isolationLevel === 1
+}
+
+function fetchPartition(topic: string, topicId: Uuid, asked: RequestedPartition): FetchPartition {
   return {
     topic,
     partition: asked.partition,
@@ -101,38 +217,74 @@ function fetchPartition(topic: string, topicId: FetchRequest['topics'][number]['
   }
 }
 
+function askedPartition(topic: string | undefined, topicId: Uuid, asked: RequestedPartition): AskedPartition {
+  return {
+    topic,
+    topicId,
+    partition: asked.partition,
+    fetchOffset: asked.fetchOffset,
+    maxBytes: asked.partitionMaxBytes,
+    currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
+    lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
+  }
+}
+
 /** Every negative number is "none". */
 function epochOf(value: number): LeaderEpoch | -1 {
   return value < 0 ? -1 : (value as LeaderEpoch)
 }
 
-function partitionAnswer(
-  topic: string,
-  partitionIndex: number,
-  fetched: FetchedPartition,
-  abortedTransactions: never[] | null,
-  hints: LeaderHints,
-  apiVersion: number,
-): PartitionAnswer {
-  const { outcome, highWatermark, lastStableOffset, logStartOffset, divergingEpoch, chunks } = fetched
-  if (outcome.ok) {
-    return {
-      partitionIndex,
-      errorCode: ErrorCode.NONE,
-      highWatermark,
-      lastStableOffset,
-      logStartOffset,
-      abortedTransactions,
-      records: chunks,
-      ...(divergingEpoch === undefined || apiVersion < 12 ? {} : { divergingEpoch }),
-    }
+/** Each partition's part of one answer, and the brokers that clients are sent to. */
+class PartitionAnswers {
+  readonly #apiVersion: number
+  readonly #hints: LeaderHints
+  readonly #abortedTransactions: never[] | null
+
+  constructor(request: FetchRequest, context: RequestContext) {
+    this.#apiVersion = context.apiVersion
+    this.#hints = new LeaderHints(context)
+    this.#abortedTransactions = isReadCommitted(request) ? [] : null
   }
-  let errorCode = errorCodeOf(outcome.reason)
-  // A client of that age doesn't know the code; looking for another leader is what it should do.
-  if (errorCode === ErrorCode.KAFKA_STORAGE_ERROR && apiVersion <= 5) errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
-  const isMoved = errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER || errorCode === ErrorCode.FENCED_LEADER_EPOCH
-  const currentLeader = apiVersion >= 16 && isMoved ? hints.leaderOf(topic, partitionIndex) : undefined
-  return { ...refusedPartition(partitionIndex, errorCode), ...(currentLeader === undefined ? {} : { currentLeader }) }
+
+  get nodeEndpoints() {
+    return this.#hints.nodeEndpoints
+  }
+
+  /** `topic` undefined: no topic has the id that was asked for. */
+  of(topic: string | undefined, partitionIndex: number, fetched: FetchedPartition): PartitionAnswer {
+    if (topic === undefined) return refusedPartition(partitionIndex, ErrorCode.UNKNOWN_TOPIC_ID)
+    const { outcome, highWatermark, lastStableOffset, logStartOffset, divergingEpoch, chunks } = fetched
+    if (outcome.ok) {
+      return {
+        partitionIndex,
+        errorCode: ErrorCode.NONE,
+        highWatermark,
+        lastStableOffset,
+        logStartOffset,
+        abortedTransactions: this.#abortedTransactions,
+        records: chunks,
+        ...(divergingEpoch === undefined || this.#apiVersion < 12 ? {} : { divergingEpoch }),
+      }
+    }
+    let errorCode = errorCodeOf(outcome.reason)
+    // A client of that age doesn't know the code; looking for another leader is what it should do.
+    if (errorCode === ErrorCode.KAFKA_STORAGE_ERROR && this.#apiVersion <= 5) {
+      errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    }
+    const isMoved = errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER || errorCode === ErrorCode.FENCED_LEADER_EPOCH
+    const currentLeader = this.#apiVersion >= 16 && isMoved ? this.#hints.leaderOf(topic, partitionIndex) : undefined
+    return { ...refusedPartition(partitionIndex, errorCode), ...(currentLeader === undefined ? {} : { currentLeader }) }
+  }
+}
+
+/** What a session is told of a partition whose topic id nobody knows. */
+const unknownTopicId: FetchedPartition = {
+  outcome: { ok: false, reason: 'unknown-topic-or-partition' },
+  highWatermark: -1,
+  lastStableOffset: -1,
+  logStartOffset: -1,
+  chunks: [],
+  sizeBytes: 0,
 }
 
 function refusedPartition(partitionIndex: number, errorCode: ErrorCode): PartitionAnswer {

@@ -23,4 +23,10 @@
 
 export { Dispatcher } from './dispatcher.ts'
 export { servedApis } from './registry.ts'
-export { type ApiServices, type ApiServicesOptions, createApiServices, type GroupService } from './services.ts'
+export {
+  type ApiServices,
+  type ApiServicesOptions,
+  createApiServices,
+  type GroupService,
+  type LogDirectories,
+} from './services.ts'

@@ -32,6 +32,7 @@ export const joinGroup = defineApi({
       protocols,
       requireKnownMemberId: apiVersion >= 4,
       supportsSkippingAssignment: apiVersion >= 9,
+      reason: request.reason,
     })
     if (!joined.ok) return { body: refused(errorCodeOf(joined.reason), joined.memberId, apiVersion) }
     const { generationId, protocolName, leader, members, skipAssignment } = joined

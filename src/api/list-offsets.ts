@@ -69,7 +69,7 @@ function byTopic(topics: ListOffsetsRequest['topics']): Map<string, AskedPartiti
 
 interface Place {
   readonly sinceVersion: number
-  /** 'none': there never is such an offset here. */
+  /** 'none': there never is such an offset here; the partition is looked for all the same. */
   readonly target: Extract<ListOffsetRequest['target'], string> | 'none'
 }
 
@@ -93,19 +93,20 @@ async function listOffset(
   if (timestamp < 0n && (place === undefined || context.apiVersion < place.sinceVersion)) {
     return nothingFound(partitionIndex, ErrorCode.UNSUPPORTED_VERSION)
   }
-  if (place?.target === 'none') return nothingFound(partitionIndex, ErrorCode.NONE)
   const outcome = await context.services.replicas.listOffset({
     topic,
     partition: partitionIndex,
     currentLeaderEpoch: currentLeaderEpoch as LeaderEpoch | -1,
     isolation: isolationLevel === 1 ? 'read-committed' : 'read-uncommitted',
-    target: place?.target ?? { timestampMs: Number(timestamp) },
+    target:
+      place === undefined ? { timestampMs: Number(timestamp) } : place.target === 'none' ? 'latest' : place.target,
   })
   if (!outcome.ok) {
     const errorCode = errorCodeOf(outcome.reason)
     const isTooNew = errorCode === ErrorCode.OFFSET_NOT_AVAILABLE && context.apiVersion < 5
     return nothingFound(partitionIndex, isTooNew ? ErrorCode.LEADER_NOT_AVAILABLE : errorCode)
   }
+  if (place?.target === 'none') return nothingFound(partitionIndex, ErrorCode.NONE)
   return {
     partitionIndex,
     errorCode: ErrorCode.NONE,

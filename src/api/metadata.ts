@@ -1,10 +1,12 @@
-import { type BrokerId, type Uuid, zeroUuid } from '../base/index.ts'
-import { noLeader, type PartitionImage, type TopicImage } from '../metadata/index.ts'
+import { type Uuid, zeroUuid } from '../base/index.ts'
+import type { TopicImage } from '../metadata/index.ts'
+
 import { apis, ErrorCode, type MessageInput, type MetadataRequest, type MetadataResponse } from '../protocol/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { clusterOperations, operationsNotAsked, topicOperations } from './authorized-operations.ts'
 import { distinct } from './distinct.ts'
 import { controllerIdOf, liveEndpoints } from './endpoints.ts'
+import { partitionAnswer } from './partition-answer.ts'
 import type { TopicCreator } from './topic-creator.ts'
 import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
 
@@ -160,7 +162,9 @@ function answer(request: MetadataRequest, context: RequestContext, topics: reado
             name: each.topic.name,
             topicId: each.topic.topicId,
             isInternal: isInternalTopic(each.topic.name),
-            partitions: each.topic.partitions.map((partition) => partitionAnswer(partition, reachable, context)),
+            partitions: each.topic.partitions.map((partition) =>
+              partitionAnswer(partition, reachable, context, apiVersion >= 6),
+            ),
             topicAuthorizedOperations: authorized(request.includeTopicAuthorizedOperations, topicOperations),
           },
     ),
@@ -182,23 +186,4 @@ function missingTopic({ name, topicId }: AskedTopic, errorCode: ErrorCode, apiVe
 function nameTold(name: string | null, topicId: Uuid, apiVersion: number): string | null {
   if (apiVersion < 12) return name ?? ''
   return topicId === zeroUuid ? name : null
-}
-
-function partitionAnswer(partition: PartitionImage, reachable: ReadonlySet<BrokerId>, context: RequestContext) {
-  const { leader, leaderEpoch, replicas, isr } = partition
-  const { cluster } = context.services.coordination.image
-  let errorCode: ErrorCode = ErrorCode.NONE
-  if (leader === noLeader || cluster.broker(leader) === undefined) errorCode = ErrorCode.LEADER_NOT_AVAILABLE
-  else if (!reachable.has(leader)) {
-    errorCode = context.apiVersion >= 6 ? ErrorCode.LISTENER_NOT_FOUND : ErrorCode.LEADER_NOT_AVAILABLE
-  }
-  return {
-    errorCode,
-    partitionIndex: partition.partition,
-    leaderId: errorCode === ErrorCode.NONE ? leader : noLeader,
-    leaderEpoch,
-    replicaNodes: replicas,
-    isrNodes: isr,
-    offlineReplicas: replicas.filter((id) => cluster.broker(id)?.fenced !== false),
-  }
 }

@@ -3,11 +3,16 @@ import type { ServedApi } from './api.ts'
 import { apiVersions } from './api-versions.ts'
 import { createPartitions } from './create-partitions.ts'
 import { createTopics } from './create-topics.ts'
+import { deleteGroups } from './delete-groups.ts'
 import { deleteRecords } from './delete-records.ts'
 import { deleteTopics } from './delete-topics.ts'
 import { describeCluster } from './describe-cluster.ts'
 import { describeConfigs } from './describe-configs.ts'
 import { describeGroups } from './describe-groups.ts'
+import { describeLogDirs } from './describe-log-dirs.ts'
+import { describeProducers } from './describe-producers.ts'
+import { describeQuorum } from './describe-quorum.ts'
+import { describeTopicPartitions } from './describe-topic-partitions.ts'
 import { fetch } from './fetch.ts'
 import { findCoordinator } from './find-coordinator.ts'
 import { heartbeat } from './heartbeat.ts'
@@ -15,11 +20,14 @@ import { incrementalAlterConfigs } from './incremental-alter-configs.ts'
 import { initProducerId } from './init-producer-id.ts'
 import { joinGroup } from './join-group.ts'
 import { leaveGroup } from './leave-group.ts'
+import { listConfigResources } from './list-config-resources.ts'
 import { listGroups } from './list-groups.ts'
 import { listOffsets } from './list-offsets.ts'
 import { metadata } from './metadata.ts'
 import { offsetCommit } from './offset-commit.ts'
+import { offsetDelete } from './offset-delete.ts'
 import { offsetFetch } from './offset-fetch.ts'
+import { offsetForLeaderEpoch } from './offset-for-leader-epoch.ts'
 import { produce } from './produce.ts'
 import { syncGroup } from './sync-group.ts'
 
@@ -48,4 +56,12 @@ export const servedApis: readonly ServedApi[] = [
   alterConfigs,
   incrementalAlterConfigs,
   describeCluster,
+  offsetForLeaderEpoch,
+  describeLogDirs,
+  deleteGroups,
+  offsetDelete,
+  describeQuorum,
+  describeProducers,
+  listConfigResources,
+  describeTopicPartitions,
 ].sort((left, right) => left.api.key - right.api.key)

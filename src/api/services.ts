@@ -2,8 +2,9 @@ import type { BrokerId } from '../base/index.ts'
 import type { DynamicConfig, ParsedConfig } from '../config/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
+import type { PartitionLog } from '../log/index.ts'
 import type { Platform } from '../platform/index.ts'
-import type { ReplicaService } from '../replication/index.ts'
+import { FetchSessions, type ReplicaService } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import { ProducerIds } from './producer-ids.ts'
 import { TopicCreator } from './topic-creator.ts'
@@ -19,7 +20,28 @@ export type GroupService = Pick<
   | 'offsetFetch'
   | 'describeGroups'
   | 'listGroups'
+  | 'deleteGroups'
+  | 'offsetDelete'
 >
+
+/** A folder for data and what is in it. */
+export interface LogDirectoryFacts {
+  /** Absolute. */
+  readonly path: string
+  /** Undefined: it is in use. */
+  readonly error: Error | undefined
+  readonly partitions: readonly Pick<
+    PartitionLog,
+    'topic' | 'partition' | 'sizeBytes' | 'highWatermark' | 'logEndOffset'
+  >[]
+}
+
+/** What the APIs ask of the folders for data on this broker. */
+export interface LogDirectories {
+  all(): readonly LogDirectoryFacts[]
+  /** Of the disk that a folder is on. Throws `FileError`. */
+  space(path: string): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>
+}
 
 /** What the node gives to the APIs. */
 export interface ApiServicesOptions {
@@ -30,9 +52,10 @@ export interface ApiServicesOptions {
   /** The same under what was set since. */
   readonly dynamicConfig: DynamicConfig
   readonly replicas: ReplicaService
+  readonly logDirectories: LogDirectories
   readonly coordination: Coordination
   readonly groups: GroupService
-  readonly platform: Pick<Platform, 'clock' | 'timers'>
+  readonly platform: Pick<Platform, 'clock' | 'timers' | 'random'>
   readonly log: Logger
   readonly metrics: Metrics
 }
@@ -41,13 +64,20 @@ export interface ApiServicesOptions {
 export interface ApiServices extends ApiServicesOptions {
   readonly topicCreator: TopicCreator
   readonly producerIds: ProducerIds
+  readonly fetchSessions: FetchSessions
 }
 
 export function createApiServices(options: ApiServicesOptions): ApiServices {
-  const { coordination, config } = options
+  const { coordination, config, platform, metrics } = options
   return {
     ...options,
     topicCreator: new TopicCreator(coordination, config),
     producerIds: new ProducerIds(coordination),
+    fetchSessions: new FetchSessions({
+      maxSessions: config.values.maxIncrementalFetchSessionCacheSlots,
+      clock: platform.clock,
+      random: platform.random,
+      metrics,
+    }),
   }
 }

@@ -3,6 +3,9 @@ export const offsetsTopic = '__consumer_offsets'
 /** Transactions keep their state in it. */
 const transactionsTopic = '__transaction_state'
 
+/** Kafka's name for the log of the metadata quorum, which no client can read. */
+export const metadataTopic = '__cluster_metadata'
+
 /** Topics that the broker writes itself and clients only read. */
 export function isInternalTopic(name: string): boolean {
   return name === offsetsTopic || name === transactionsTopic

@@ -2,7 +2,8 @@ import { createRequire } from 'node:module'
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
-import type { GroupsOptions } from './commands/groups.ts'
+import type { GroupsOptions, ResetOptions } from './commands/groups.ts'
+import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
 import type { AlterOptions, CreateOptions, DeleteOptions, ListOptions, TopicsOptions } from './commands/topics.ts'
@@ -13,7 +14,7 @@ import { exitCodes, reportOf } from './exit.ts'
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups, configs
+ *     commands/      start, topics, produce, consume, groups, offsets, configs
  *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
  *     record-text.ts, lines.ts   records as text and JSON, both ways
  *     settings.ts    key=value texts
@@ -50,6 +51,7 @@ export function createProgram(): Command {
   addProduce(program)
   addConsume(program)
   addGroups(program)
+  addOffsets(program)
   addConfigs(program)
   return program
 }
@@ -135,11 +137,7 @@ function addConsume(program: Command): void {
     .command('consume')
     .description('print records as they come, until Ctrl-C')
     .argument('<topic>')
-    .option(
-      '--from <place>',
-      'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), or -N for the last N of each partition',
-      'latest',
-    )
+    .option('--from <place>', placesOption, 'latest')
     .option('-p, --partition <number>', 'only this partition; repeatable', collectNumbers)
     .option('-n, --max <count>', 'stop after this many records', wholeNumber(1))
     .option('-e, --exit', 'stop at the end that the partitions have at the start')
@@ -152,14 +150,43 @@ function addConsume(program: Command): void {
 }
 
 function addGroups(program: Command): void {
-  const groups = program.command('groups').description('list and describe consumer groups')
+  const groups = program.command('groups').description('list, describe, reset and delete consumer groups')
   connected(groups.command('list', { isDefault: true }).description('the groups of the cluster')).action(
     async (options: GroupsOptions) => (await import('./commands/groups.ts')).list(options),
   )
   connected(groups.command('describe').description('members, offsets and lag').argument('<ids...>')).action(
     async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).describe(ids, options),
   )
+  connected(
+    groups.command('delete').description('delete groups without members, with their offsets').argument('<ids...>'),
+  ).action(async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).remove(ids, options))
+  connected(
+    groups
+      .command('reset-offsets')
+      .description('show where a group would go on, and with --execute set it')
+      .argument('<id>')
+      .requiredOption('--to <place>', `${placesOption}, within each partition`)
+      .option('-t, --topic <name>', 'only this topic; repeatable; by default what the group has committed', collect)
+      .option('--execute', 'set the offsets; the group must have no members'),
+  ).action(async (id: string, options: ResetOptions) =>
+    (await import('./commands/groups.ts')).resetOffsets(id, options),
+  )
 }
+
+function addOffsets(program: Command): void {
+  const command = program
+    .command('offsets')
+    .description('the first and the next offset of each partition')
+    .argument('<topic>')
+    .option('--at <place>', `and the offset that this means: ${placesOption}`)
+  connected(command).action(async (topic: string, options: OffsetsOptions) =>
+    (await import('./commands/offsets.ts')).offsets(topic, options),
+  )
+}
+
+/** What `parseFrom` takes. */
+const placesOption =
+  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), or -N for the last N of each partition'
 
 function addConfigs(program: Command): void {
   const command = program.command('configs').description('describe and alter settings of topics and brokers')

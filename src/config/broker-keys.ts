@@ -123,6 +123,11 @@ export const brokerKeys = declareKeys({
     min: 0,
     doc: 'The fetch sessions that this node keeps',
   }),
+  maxRequestPartitionSizeLimit: int('max.request.partition.size.limit', {
+    default: 2000,
+    min: 1,
+    doc: 'The most partitions in one answer of DescribeTopicPartitions',
+  }),
 
   // Topics.
   numPartitions: int('num.partitions', { default: 1, min: 1, doc: 'Partitions of a topic that does not say how many' }),

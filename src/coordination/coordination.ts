@@ -1,4 +1,4 @@
-import type { BrokerEpoch, BrokerId, ControllerEpoch, ProducerId } from '../base/index.ts'
+import type { BrokerEpoch, BrokerId, ControllerEpoch, Offset, ProducerId, Uuid } from '../base/index.ts'
 import type {
   AlterConfigRequest,
   AlterConfigResult,
@@ -30,6 +30,8 @@ export interface Coordination {
   /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage
   readonly state: CoordinationState
+  /** The metadata quorum as this node knows it; undefined in ZooKeeper mode. */
+  quorum(): QuorumFacts | undefined
   /**
    * Called in order with each change; `image` is `newImage` by then, and `delta.base` the image before. Listeners are added
    * before `start`. One that throws is a fault.
@@ -55,6 +57,16 @@ export interface CoordinationState {
   readonly controllerEpoch: ControllerEpoch
   /** Index of the last metadata entry that the image holds. */
   readonly appliedIndex: number
+}
+
+export interface QuorumFacts {
+  /** Null while none is known. */
+  readonly leaderId: BrokerId | null
+  readonly term: number
+  readonly voters: readonly { readonly id: BrokerId; readonly directoryId: Uuid }[]
+  /** Next offset to be committed, and of this node's log to be written; exclusive. */
+  readonly highWatermark: Offset
+  readonly logEndOffset: Offset
 }
 
 /** Requests to the controller. Outcomes are values; a fault (no controller within the timeout, quorum lost) rejects with `CoordinationError`. */

@@ -34,6 +34,13 @@ export type {
   DeleteTopicRequest,
   DeleteTopicResult,
 } from '../controller/index.ts'
-export type { Admin, AdminOptions, Coordination, CoordinationState, MetadataListener } from './coordination.ts'
+export type {
+  Admin,
+  AdminOptions,
+  Coordination,
+  CoordinationState,
+  MetadataListener,
+  QuorumFacts,
+} from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
 export { createRaftCoordination, type RaftCoordinationOptions } from './raft/raft-coordination.ts'

@@ -31,6 +31,7 @@ export type { RuntimeFailure, RuntimeResult } from './shard.ts'
 export {
   type Answer,
   answer,
+  type News,
   type Now,
   type Outcome,
   type RecordCodec,

@@ -6,7 +6,7 @@ import { loadShard } from './load.ts'
 import { Pacer } from './pacer.ts'
 import type { PartitionStore, StoreFailure } from './ports.ts'
 import { type PendingWrite, type RuntimeFailure, type RuntimeResult, Shard } from './shard.ts'
-import type { Now, Outcome, RecordCodec, StateMachine, Ticket, TimerChange } from './state-machine.ts'
+import type { News, Now, Outcome, RecordCodec, StateMachine, Ticket, TimerChange } from './state-machine.ts'
 
 export interface CoordinatorRuntimeOptions<M extends StateMachine<R, E>, R, E> {
   /** The internal topic. */
@@ -21,6 +21,8 @@ export interface CoordinatorRuntimeOptions<M extends StateMachine<R, E>, R, E> {
   readonly createMachine: (partition: number) => M
   /** A write that isn't committed after this long is answered 'coordinator-not-available'; it may yet be committed. */
   readonly writeTimeoutMs: number
+  /** Hears of each outcome's news once, in the turn of its decision. */
+  readonly onNews?: (news: News, partition: number) => void
 }
 
 /** Wait before a load that failed is tried again: the first, and what the doubled waits end at. */
@@ -100,6 +102,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   }
 
   #execute(shard: Shard<M, R, E>, key: string | null, outcome: Outcome<R, E>): void {
+    for (const news of outcome.news ?? []) this.#options.onNews?.(news, shard.partition.partition)
     const records = outcome.records ?? []
     if (records.length > 0) {
       this.#write(shard, key, records, outcome)

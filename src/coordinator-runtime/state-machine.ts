@@ -43,11 +43,19 @@ export interface Outcome<R, E> {
   readonly answers?: readonly Answer[]
   /** Applied in order, also when the append is refused. */
   readonly timers?: readonly TimerChange<E>[]
+  /** For the log and the metrics: what the decision began or ended. */
+  readonly news?: readonly News[]
   /**
    * The append was refused and `answers` were answered with a failure: puts back what the decision had changed in advance.
    * Its outcome has no records. Left out when the decision changed nothing.
    */
   readonly onRefused?: (reason: StoreFailure, now: Now) => Outcome<R, E>
+}
+
+/** Something that people want to know of a coordinator: a fixed message, the data as fields. */
+export interface News {
+  readonly message: string
+  readonly fields: Readonly<Record<string, unknown>>
 }
 
 /** Setting a key that is set replaces it. `delayMs`: 0 or more. */

@@ -2,7 +2,7 @@ import { assert } from '../base/index.ts'
 import type { Now, Ticket } from '../coordinator-runtime/index.ts'
 import { ClassicGroup } from './classic-group.ts'
 import type { GroupConfig } from './config.ts'
-import { Effects, joinKey, sessionKey, syncKey } from './effects.ts'
+import { Effects, joinKey, type RebalanceReason, sessionKey, syncKey } from './effects.ts'
 import { Member, ownProtocols } from './member.ts'
 import type {
   HeartbeatRequest,
@@ -23,6 +23,19 @@ import type {
 const newMemberJoinTimeoutMs = 5 * 60_000
 
 const noBytes = Buffer.alloc(0)
+
+/** Characters of a client's words that a log line has. */
+const maxShownLength = 200
+
+function shown(text: string): string {
+  return text.slice(0, maxShownLength)
+}
+
+interface RebalanceCause {
+  readonly reason: RebalanceReason
+  readonly memberId?: string | undefined
+  readonly clientReason?: string | null | undefined
+}
 
 /**
  * The rules of classic groups: who may join, when a rebalance begins and ends, who is dropped. The states and what they mean
@@ -130,9 +143,10 @@ export class ClassicGroups {
       effects.answer(ticket, joined(group, member, false))
       this.#touch(group, member, effects)
     } else {
+      const reason = member.matches(protocols) ? 'leader-rejoined' : 'member-changed'
       this.#update(group, member, request)
       this.#holdJoin(group, member, ticket, effects)
-      this.#rebalanceOrCompleteJoin(group, effects)
+      this.#rebalanceOrCompleteJoin(group, { reason, memberId, clientReason: request.reason }, effects)
     }
   }
 
@@ -157,7 +171,8 @@ export class ClassicGroups {
     group.add(member, request.protocolType)
     this.#touch(group, member, effects, newMemberJoinTimeoutMs)
     this.#holdJoin(group, member, ticket, effects)
-    this.#rebalanceOrCompleteJoin(group, effects)
+    const cause = { reason: 'member-joined', memberId, clientReason: request.reason } as const
+    this.#rebalanceOrCompleteJoin(group, cause, effects)
   }
 
   /**
@@ -203,8 +218,8 @@ export class ClassicGroups {
     }
     this.#holdJoin(group, member, ticket, effects)
     // After a join the leader may have assigned to the old id already: only another generation settles that.
-    if (group.state === 'PreparingRebalance') this.#maybeCompleteJoin(group, effects)
-    else this.#prepareRebalance(group, effects)
+    const cause = { reason: 'static-member-replaced', memberId: newMemberId, clientReason: request.reason } as const
+    this.#rebalanceOrCompleteJoin(group, cause, effects)
   }
 
   #update(group: ClassicGroup, member: Member, request: JoinGroupRequest): void {
@@ -219,13 +234,24 @@ export class ClassicGroups {
     if (older !== undefined) effects.answer(older, refusedJoin('rebalance-in-progress', member.memberId))
   }
 
-  #rebalanceOrCompleteJoin(group: ClassicGroup, effects: Effects): void {
+  #rebalanceOrCompleteJoin(group: ClassicGroup, cause: RebalanceCause, effects: Effects): void {
     if (group.state === 'PreparingRebalance') this.#maybeCompleteJoin(group, effects)
-    else this.#prepareRebalance(group, effects)
+    else this.#prepareRebalance(group, cause, effects)
   }
 
-  #prepareRebalance(group: ClassicGroup, effects: Effects): void {
-    const { groupId } = group
+  #prepareRebalance(group: ClassicGroup, cause: RebalanceCause, effects: Effects): void {
+    const { groupId, generation } = group
+    effects.news.push({
+      message: 'group rebalance began',
+      fields: {
+        groupId: shown(groupId),
+        generation,
+        members: group.members.size,
+        reason: cause.reason,
+        memberId: cause.memberId === undefined ? null : shown(cause.memberId),
+        clientReason: cause.clientReason ? shown(cause.clientReason) : null,
+      },
+    })
     if (group.state === 'CompletingRebalance') {
       for (const member of group.members.values()) {
         member.assignment = noBytes
@@ -268,6 +294,7 @@ export class ClassicGroups {
     if (group.members.size === 0) {
       // Becomes Empty when the record is replayed; and without it too, as there is nobody left to fail.
       effects.records.push(group.recordWithoutMembers(wallMs))
+      this.#tellEnded(group, group.generation + 1, effects)
       effects.onRefused = (_reason, now) => {
         if (group.state === 'PreparingRebalance' && group.members.size === 0) group.becomeEmpty(now.wallMs)
         return {}
@@ -280,12 +307,27 @@ export class ClassicGroups {
       return
     }
     group.becomeCompletingRebalance(wallMs)
+    this.#tellEnded(group, group.generation, effects)
     for (const member of group.members.values()) {
       if (!this.#answerJoin(group, member, joined(group, member, false), effects)) continue
       member.isNew = false
       this.#touch(group, member, effects)
     }
     effects.setTimer(syncKey(groupId), group.rebalanceTimeoutMs, { kind: 'sync', groupId })
+  }
+
+  #tellEnded({ groupId, members, protocolName, leaderId }: ClassicGroup, generation: number, effects: Effects): void {
+    const isEmpty = members.size === 0
+    effects.news.push({
+      message: 'group rebalance ended',
+      fields: {
+        groupId: shown(groupId),
+        generation,
+        members: members.size,
+        protocol: isEmpty ? null : protocolName,
+        leaderId: isEmpty || leaderId === null ? null : shown(leaderId),
+      },
+    })
   }
 
   sync(request: SyncGroupRequest, ticket: Ticket<SyncGroupResponse>, now: Now): Effects {
@@ -325,7 +367,8 @@ export class ClassicGroups {
     effects.onRefused = (_reason, now) => {
       // The leader will not assign this generation again by itself, so there must be another.
       const next = new Effects(now)
-      if (group.state === 'CompletingRebalance') this.#prepareRebalance(group, next)
+      if (group.state === 'CompletingRebalance')
+        this.#prepareRebalance(group, { reason: 'assignment-not-stored' }, next)
       return next
     }
   }
@@ -362,7 +405,11 @@ export class ClassicGroups {
           : this.#leaveOne(group, memberId, groupInstanceId, effects),
     }))
     if (group !== undefined) {
-      if (members.some(({ reason }) => reason === null)) this.#onMembersGone(group, effects)
+      const gone = members.findIndex(({ reason }) => reason === null)
+      if (gone >= 0) {
+        const { memberId, reason: clientReason } = request.members[gone]!
+        this.#onMembersGone(group, { reason: 'member-left', memberId, clientReason }, effects)
+      }
       this.forgetIfVacant(group)
     }
     return effects.answer(ticket, { ok: true, members })
@@ -386,8 +433,8 @@ export class ClassicGroups {
     return null
   }
 
-  #onMembersGone(group: ClassicGroup, effects: Effects): void {
-    if (group.state === 'Stable' || group.state === 'CompletingRebalance') this.#prepareRebalance(group, effects)
+  #onMembersGone(group: ClassicGroup, cause: RebalanceCause, effects: Effects): void {
+    if (group.state === 'Stable' || group.state === 'CompletingRebalance') this.#prepareRebalance(group, cause, effects)
     else this.#maybeCompleteJoin(group, effects)
   }
 
@@ -401,7 +448,7 @@ export class ClassicGroups {
   onLoaded(group: ClassicGroup, effects: Effects): void {
     for (const member of group.members.values()) this.#touch(group, member, effects)
     if (group.members.size > this.#config.groupMaxSize && group.state === 'Stable') {
-      this.#prepareRebalance(group, effects)
+      this.#prepareRebalance(group, { reason: 'group-too-large' }, effects)
     }
   }
 
@@ -423,7 +470,7 @@ export class ClassicGroups {
       this.#touch(group, member, effects, member.sessionEndMs - now.monotonicMs)
     } else {
       this.#drop(group, member, effects)
-      this.#onMembersGone(group, effects)
+      this.#onMembersGone(group, { reason: 'session-expired', memberId }, effects)
     }
     return effects
   }
@@ -462,12 +509,13 @@ export class ClassicGroups {
     const group = this.#groups.get(groupId)
     if (group === undefined || group.unsynced.size === 0) return effects
     if (group.state !== 'CompletingRebalance' && group.state !== 'Stable') return effects
+    const [firstId] = group.unsynced
     for (const memberId of [...group.unsynced]) {
       const member = group.members.get(memberId)
       assert(member !== undefined, 'who has not synced is a member')
       this.#drop(group, member, effects)
     }
-    this.#prepareRebalance(group, effects)
+    this.#prepareRebalance(group, { reason: 'not-synced', memberId: firstId }, effects)
     return effects
   }
 

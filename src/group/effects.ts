@@ -2,6 +2,7 @@ import type { StoreFailure } from '../coordinator-runtime/index.ts'
 import {
   type Answer,
   answer,
+  type News,
   type Now,
   type Outcome,
   type Ticket,
@@ -18,11 +19,54 @@ export type GroupTimer =
   | { readonly kind: 'arm-sessions' }
   | { readonly kind: 'expire-offsets' }
 
+/** Why the members of a group have to join again. */
+export type RebalanceReason =
+  | 'member-joined'
+  | 'member-changed' // it speaks other protocols, or reads other topics
+  | 'leader-rejoined' // to assign anew
+  | 'static-member-replaced'
+  | 'member-left'
+  | 'session-expired'
+  | 'not-synced' // it did not ask for its assignment in time
+  | 'assignment-not-stored'
+  | 'group-too-large' // group.max.size was lowered
+
+/** What of a group is logged and counted. */
+export type GroupNews = News &
+  (
+    | {
+        readonly message: 'group rebalance began'
+        readonly fields: {
+          readonly groupId: string
+          /** That ends. */
+          readonly generation: number
+          readonly members: number
+          readonly reason: RebalanceReason
+          /** Whose doing it is; null when no single member's. */
+          readonly memberId: string | null
+          /** In its client's words; null when it gave none. */
+          readonly clientReason: string | null
+        }
+      }
+    | {
+        readonly message: 'group rebalance ended'
+        readonly fields: {
+          readonly groupId: string
+          /** That begins. */
+          readonly generation: number
+          readonly members: number
+          readonly protocol: string | null
+          readonly leaderId: string | null
+        }
+      }
+  )
+
 /** The outcome of one decision, gathered while it is made. */
 export class Effects implements Outcome<GroupRecord, GroupTimer> {
   readonly records: GroupRecord[] = []
   readonly answers: Answer[] = []
   readonly timers: TimerChange<GroupTimer>[] = []
+  readonly news: GroupNews[] = []
   readonly now: Now
   onRefused?: (reason: StoreFailure, now: Now) => Outcome<GroupRecord, GroupTimer>
 

@@ -9,12 +9,13 @@ import {
   type Ticket,
 } from '../coordinator-runtime/index.ts'
 import type { Platform } from '../platform/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { GroupConfig } from './config.ts'
 import type { GroupTimer } from './effects.ts'
 import { GroupMachine } from './group-machine.ts'
 import type { DeletedTopic } from './offset-rules.ts'
 import { partitionFor } from './partition-for.ts'
+import { GroupProbe } from './probe.ts'
 import { type GroupRecord, groupRecordCodec, isStorable } from './records.ts'
 import type {
   DeleteGroupResponse,
@@ -45,6 +46,7 @@ export interface GroupCoordinatorOptions {
   readonly store: PartitionStore
   readonly platform: Pick<Platform, 'clock' | 'timers' | 'random' | 'offload'>
   readonly logger: Logger
+  readonly metrics: Metrics
   /** Partitions of `__consumer_offsets`; undefined while there is no such topic. */
   readonly partitionCount: () => number | undefined
   /** `offsets.commit.timeout.ms` */
@@ -66,6 +68,7 @@ export class GroupCoordinator {
 
   constructor(options: GroupCoordinatorOptions) {
     this.#options = options
+    const probe = new GroupProbe(options.metrics)
     const { config, store, platform, logger, writeTimeoutMs } = options
     this.#runtime = new CoordinatorRuntime({
       topic: groupTopic,
@@ -77,6 +80,11 @@ export class GroupCoordinator {
       codec: groupRecordCodec,
       createMachine: () => new GroupMachine(config),
       writeTimeoutMs,
+      onNews: ({ message, fields }, partition) => {
+        logger.info({ partition, ...fields }, message)
+        if (message === 'group rebalance began') probe.begunRebalances.value++
+        else probe.completedRebalances.value++
+      },
     })
   }
 

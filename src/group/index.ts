@@ -13,6 +13,7 @@
  *   fresh session, and others find out by their next request that they must join again.
  * - A generation's number never goes back while the coordinator lives; after a move it is the last stored one.
  * - Of any two runs of one static member at most one is in the group; the other is fenced.
+ * - Each rebalance is two lines of the log: why it began, on whose account, and which generation it ended in.
  * - No cost of a request depends on the number of groups; a heartbeat is a look-up and a number.
  *
  * In `__consumer_offsets` are Kafka's records, so that its tools read them and its directories can be taken over:

@@ -42,6 +42,8 @@ export interface JoinGroupRequest {
   readonly requireKnownMemberId: boolean
   /** Version 9 on: a static leader that comes back may be told to leave the assignment as it is. */
   readonly supportsSkippingAssignment: boolean
+  /** Version 8 on: why it joins, in the client's words, for the log. */
+  readonly reason?: string | null
 }
 
 export interface GroupProtocol {
@@ -117,7 +119,10 @@ export type HeartbeatResponse = { readonly ok: true } | Refused<CoordinatorRefus
 export interface LeaveGroupRequest {
   readonly groupId: string
   /** A static member may be named by its instance id alone, with an empty member id. */
-  readonly members: readonly MemberIdentity[]
+  readonly members: readonly (MemberIdentity & {
+    /** Version 5 on: why it leaves, in the client's words, for the log. */
+    readonly reason?: string | null
+  })[]
 }
 
 export type LeaveGroupResponse =

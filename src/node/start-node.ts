@@ -112,6 +112,7 @@ class Node implements RunningNode {
       config: this.#config,
       dynamicConfig: this.#dynamicConfig,
       replicas,
+      logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
       coordination,
       groups,
       platform,
@@ -227,6 +228,7 @@ class Node implements RunningNode {
       store: new LedPartitionStore(replicas, maxBatchBytes),
       platform,
       logger: logger.child({ part: 'group' }),
+      metrics: this.metrics,
       partitionCount: () => coordination.image.topics.byName(groupTopic)?.partitions.length,
       writeTimeoutMs: values.offsetsCommitTimeoutMs,
     })

@@ -9,6 +9,13 @@ import { DeleteTopicsRequest, DeleteTopicsResponse } from './messages/delete-top
 import { DescribeClusterRequest, DescribeClusterResponse } from './messages/describe-cluster.ts'
 import { DescribeConfigsRequest, DescribeConfigsResponse } from './messages/describe-configs.ts'
 import { DescribeGroupsRequest, DescribeGroupsResponse } from './messages/describe-groups.ts'
+import { DescribeLogDirsRequest, DescribeLogDirsResponse } from './messages/describe-log-dirs.ts'
+import { DescribeProducersRequest, DescribeProducersResponse } from './messages/describe-producers.ts'
+import { DescribeQuorumRequest, DescribeQuorumResponse } from './messages/describe-quorum.ts'
+import {
+  DescribeTopicPartitionsRequest,
+  DescribeTopicPartitionsResponse,
+} from './messages/describe-topic-partitions.ts'
 import { FetchRequest, FetchResponse } from './messages/fetch.ts'
 import { FindCoordinatorRequest, FindCoordinatorResponse } from './messages/find-coordinator.ts'
 import { HeartbeatRequest, HeartbeatResponse } from './messages/heartbeat.ts'
@@ -19,16 +26,19 @@ import {
 import { InitProducerIdRequest, InitProducerIdResponse } from './messages/init-producer-id.ts'
 import { JoinGroupRequest, JoinGroupResponse } from './messages/join-group.ts'
 import { LeaveGroupRequest, LeaveGroupResponse } from './messages/leave-group.ts'
+import { ListConfigResourcesRequest, ListConfigResourcesResponse } from './messages/list-config-resources.ts'
 import { ListGroupsRequest, ListGroupsResponse } from './messages/list-groups.ts'
 import { ListOffsetsRequest, ListOffsetsResponse } from './messages/list-offsets.ts'
 import { MetadataRequest, MetadataResponse } from './messages/metadata.ts'
 import { OffsetCommitRequest, OffsetCommitResponse } from './messages/offset-commit.ts'
+import { OffsetDeleteRequest, OffsetDeleteResponse } from './messages/offset-delete.ts'
 import { OffsetFetchRequest, OffsetFetchResponse } from './messages/offset-fetch.ts'
 import { OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse } from './messages/offset-for-leader-epoch.ts'
 import { ProduceRequest, ProduceResponse } from './messages/produce.ts'
 import { SaslAuthenticateRequest, SaslAuthenticateResponse } from './messages/sasl-authenticate.ts'
 import { SaslHandshakeRequest, SaslHandshakeResponse } from './messages/sasl-handshake.ts'
 import { SyncGroupRequest, SyncGroupResponse } from './messages/sync-group.ts'
+
 /** One Kafka API: its key, its name, and what travels each way. */
 export interface Api<Request extends ApiMessage = ApiMessage, Response extends ApiMessage = ApiMessage> {
   readonly key: number
@@ -61,6 +71,7 @@ export const apis = {
   OffsetForLeaderEpoch: api(23, 'OffsetForLeaderEpoch', OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
   DescribeConfigs: api(32, 'DescribeConfigs', DescribeConfigsRequest, DescribeConfigsResponse),
   AlterConfigs: api(33, 'AlterConfigs', AlterConfigsRequest, AlterConfigsResponse),
+  DescribeLogDirs: api(35, 'DescribeLogDirs', DescribeLogDirsRequest, DescribeLogDirsResponse),
   SaslAuthenticate: api(36, 'SaslAuthenticate', SaslAuthenticateRequest, SaslAuthenticateResponse),
   CreatePartitions: api(37, 'CreatePartitions', CreatePartitionsRequest, CreatePartitionsResponse),
   DeleteGroups: api(42, 'DeleteGroups', DeleteGroupsRequest, DeleteGroupsResponse),
@@ -70,7 +81,17 @@ export const apis = {
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
   ),
+  OffsetDelete: api(47, 'OffsetDelete', OffsetDeleteRequest, OffsetDeleteResponse),
+  DescribeQuorum: api(55, 'DescribeQuorum', DescribeQuorumRequest, DescribeQuorumResponse),
   DescribeCluster: api(60, 'DescribeCluster', DescribeClusterRequest, DescribeClusterResponse),
+  DescribeProducers: api(61, 'DescribeProducers', DescribeProducersRequest, DescribeProducersResponse),
+  ListConfigResources: api(74, 'ListConfigResources', ListConfigResourcesRequest, ListConfigResourcesResponse),
+  DescribeTopicPartitions: api(
+    75,
+    'DescribeTopicPartitions',
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+  ),
 } as const
 
 const byKey = new Map<number, Api>(Object.values(apis).map((each) => [each.key, each]))

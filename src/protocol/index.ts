@@ -76,6 +76,13 @@ export { DeleteTopicsRequest, DeleteTopicsResponse } from './messages/delete-top
 export { DescribeClusterResponse } from './messages/describe-cluster.ts'
 export { DescribeConfigsRequest, DescribeConfigsResponse } from './messages/describe-configs.ts'
 export { DescribeGroupsResponse } from './messages/describe-groups.ts'
+export { DescribeLogDirsRequest, DescribeLogDirsResponse } from './messages/describe-log-dirs.ts'
+export { DescribeProducersResponse } from './messages/describe-producers.ts'
+export { DescribeQuorumResponse } from './messages/describe-quorum.ts'
+export {
+  DescribeTopicPartitionsRequest,
+  DescribeTopicPartitionsResponse,
+} from './messages/describe-topic-partitions.ts'
 export { FetchRequest, FetchResponse } from './messages/fetch.ts'
 export { FindCoordinatorRequest, FindCoordinatorResponse } from './messages/find-coordinator.ts'
 export { GroupMetadataKey, GroupMetadataValue } from './messages/group-metadata-record.ts'
@@ -87,7 +94,9 @@ export { ListOffsetsRequest, ListOffsetsResponse } from './messages/list-offsets
 export { MetadataRequest, MetadataResponse } from './messages/metadata.ts'
 export { OffsetCommitRequest, OffsetCommitResponse } from './messages/offset-commit.ts'
 export { OffsetCommitKey, OffsetCommitValue } from './messages/offset-commit-record.ts'
+export { OffsetDeleteResponse } from './messages/offset-delete.ts'
 export { OffsetFetchRequest, OffsetFetchResponse } from './messages/offset-fetch.ts'
+export { OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse } from './messages/offset-for-leader-epoch.ts'
 export { ProduceRequest, ProduceResponse } from './messages/produce.ts'
 export { Reader } from './reader.ts'
 export {

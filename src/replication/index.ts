@@ -3,7 +3,7 @@
  *
  * In reading order: `ReplicaService` (what the APIs may ask), `ReplicaManager` (follows the metadata, opens logs, serves
  * fetches), `Partition` (role, high watermark, what waits for it), `partition-state.ts` (the high watermark's rule),
- * `DelayedFetch` (a long poll).
+ * `DelayedFetch` (a long poll). Beside them `FetchSessions` (what clients asked for before, so that they needn't say it again).
  *
  * Invariants:
  * - Consumers read below the high watermark only, and the high watermark counts flushed offsets only where acknowledgements
@@ -12,11 +12,14 @@
  *   error, never a false acknowledgement.
  * - A duplicate waits for its original's offset just as the original does.
  * - A long poll costs nothing per append but a check of one counter; it leaves no timer and no watcher behind.
+ * - A fetch session may go at any moment, and without one a fetch costs nothing for there being sessions.
  *
  * Everything runs on the event loop. Called by `api/` (requests), by `node/` (metadata changes), by the logs (flushed offsets).
- * Sources: KIP-101, KIP-207, KIP-320, KIP-966.
+ * Sources: KIP-101, KIP-207, KIP-227, KIP-320, KIP-966.
  */
 
+export { type AskedPartition, FetchSession, type FetchSessionId, type PartitionIdentity } from './fetch-session.ts'
+export { type FetchSessionRefusal, FetchSessions } from './fetch-sessions.ts'
 export { Partition } from './partition.ts'
 export {
   type LeadershipListener,
@@ -25,10 +28,12 @@ export {
   type ReplicaManagerOptions,
 } from './replica-manager.ts'
 export type {
+  ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
   DeleteRecordsOutcome,
   DeleteRecordsRequest,
+  EndOffsetOutcome,
   FetchAnswer,
   FetchedPartition,
   FetchPartition,

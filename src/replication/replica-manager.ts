@@ -7,10 +7,12 @@ import type { Logger } from '../telemetry/index.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
 import { Partition } from './partition.ts'
 import type {
+  ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
   DeleteRecordsOutcome,
   DeleteRecordsRequest,
+  EndOffsetOutcome,
   FetchAnswer,
   FetchedPartition,
   FetchPartition,
@@ -415,16 +417,20 @@ export class ReplicaManager implements ReplicaService {
     })
   }
 
-  endOffsetForEpoch(
+  async endOffsetForEpoch(
     ref: PartitionRef,
     currentLeaderEpoch: LeaderEpoch | -1,
     leaderEpoch: LeaderEpoch,
-  ): { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } | ReplicaRefused {
-    const partition = this.#hosted.get(partitionName(ref.topic, ref.partition))?.partition
-    if (partition === undefined) return { ok: false, reason: this.#whyNotHosted(ref) }
+  ): Promise<EndOffsetOutcome> {
+    const partition = await this.#find(ref)
+    if (!(partition instanceof Partition)) return partition
     const refused = partition.checkLeader(currentLeaderEpoch)
-    if (refused !== undefined) return refused
-    return { ok: true, ...partition.log.endOffsetForEpoch(leaderEpoch) }
+    return refused ?? { ok: true, ...partition.log.endOffsetForEpoch(leaderEpoch) }
+  }
+
+  async activeProducers(ref: PartitionRef): Promise<ActiveProducersOutcome> {
+    const partition = await this.#find(ref)
+    return partition instanceof Partition ? { ok: true, producers: partition.log.activeProducers() } : partition
   }
 }
 

@@ -1,5 +1,5 @@
 import type { LeaderEpoch, Offset, Uuid } from '../base/index.ts'
-import type { AppendOrigin, AppendRefusal, PartitionLog } from '../log/index.ts'
+import type { ActiveProducer, AppendOrigin, AppendRefusal, PartitionLog } from '../log/index.ts'
 
 /**
  * The replicas on this broker: what clients and coordinators may do with partitions, whatever the role of this replica.
@@ -19,7 +19,9 @@ export interface ReplicaService {
     partition: PartitionRef,
     currentLeaderEpoch: LeaderEpoch | -1,
     leaderEpoch: LeaderEpoch,
-  ): { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset } | ReplicaRefused
+  ): Promise<EndOffsetOutcome>
+  /** What any replica knows; a leader's answer is not waited for. */
+  activeProducers(partition: PartitionRef): Promise<ActiveProducersOutcome>
 }
 
 /** A partition by topic name. Where a client named a topic by id, the API resolves it first, by the image. */
@@ -131,6 +133,15 @@ export interface ListOffsetRequest extends PartitionRef {
 /** offset -1, timestamp -1, epoch -1: nothing found, which is no error. */
 export type ListOffsetOutcome =
   | { readonly ok: true; readonly offset: Offset; readonly timestampMs: number; readonly leaderEpoch: LeaderEpoch }
+  | ReplicaRefused
+
+/** Epoch -1, offset -1: the epoch is newer than all that are known. The end offset is exclusive. */
+export type EndOffsetOutcome =
+  | { readonly ok: true; readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset }
+  | ReplicaRefused
+
+export type ActiveProducersOutcome =
+  | { readonly ok: true; readonly producers: readonly ActiveProducer[] }
   | ReplicaRefused
 
 export interface DeleteRecordsRequest extends PartitionRef {

@@ -251,6 +251,26 @@ describe('rookery produce and consume', () => {
   })
 })
 
+describe('rookery offsets', () => {
+  test('tells first, end and what a place or a time means', async () => {
+    await run(['topics', 'create', 'spans', '-p', '2'])
+    const times = ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-03T00:00:00Z']
+    const input = times.map((time) => `${JSON.stringify({ value: 'v', timestamp: Date.parse(time) })}\n`).join('')
+    await run(['produce', 'spans', '-p', '1', '--json'], { input })
+    expect(await run(['offsets', 'spans'])).toBe(
+      'PARTITION  FIRST  END\n        0      0    0\n        1      0    3\n',
+    )
+    const at = async (place: string) =>
+      (await runJson<{ offset: number }[]>(['offsets', 'spans', '--at', place])).map(({ offset }) => offset)
+    expect(await at('2026-01-01T12:00:00Z')).toEqual([0, 1])
+    expect(await at('2027-01-01')).toEqual([0, 3])
+    expect(await at('-1')).toEqual([0, 2])
+    const refused = await rookery(withBroker(['offsets', 'spans', '--at', 'never']))
+    expect(refused).toMatchObject({ code: 2 })
+    expect(refused.stderr).toContain('--at never: allowed is latest, beginning')
+  })
+})
+
 describe('rookery groups', () => {
   interface Described {
     readonly state: string
@@ -272,6 +292,45 @@ describe('rookery groups', () => {
     const { state, members, offsets } = await describeGroup('readers')
     expect({ state, members }).toEqual({ state: 'Empty', members: [] })
     expect(offsets.map(({ lag }) => lag)).toEqual([0, 0])
+  })
+
+  test('offsets are shown before they are set, kept within the partition, and gone with the group', async () => {
+    await run(['topics', 'create', 'rewound', '-p', '2'])
+    await run(['produce', 'rewound', '-p', '1'], { input: 'a\nb\nc\n' })
+    await run(['consume', 'rewound', '-g', 'rewinder', '--from', 'beginning', '--exit'])
+    const reset = ['groups', 'reset-offsets', 'rewinder', '--to']
+    const preview = await rookery(withBroker([...reset, 'beginning']))
+    expect(preview).toMatchObject({ code: 0, stderr: 'Nothing was changed; --execute sets these offsets\n' })
+    expect(preview.stdout).toMatch(/^TOPIC +PARTITION +COMMITTED +WOULD BE +LAG$/m)
+    expect(preview.stdout).toMatch(/^rewound +1 +3 +0 +3$/m)
+    expect((await describeGroup('rewinder')).offsets.map(({ lag }) => lag)).toContain(0)
+    await run([...reset, '1', '--topic', 'rewound', '--execute'])
+    const offsets = (await describeGroup('rewinder')).offsets.map(({ committedOffset, lag }) => [committedOffset, lag])
+    expect(offsets).toEqual([
+      [0, 0],
+      [1, 2],
+    ])
+    expect(await run(['consume', 'rewound', '-g', 'rewinder', '--exit'])).toBe('b\nc\n')
+    expect(await runJson(['groups', 'delete', 'rewinder'])).toEqual([{ groupId: 'rewinder' }])
+    const again = await rookery(withBroker(['groups', 'delete', 'rewinder']))
+    expect(again).toMatchObject({ code: 1, stdout: '' })
+    expect(again.stderr).toContain('GROUP_ID_NOT_FOUND')
+    const nothing = await rookery(withBroker([...reset, 'latest']))
+    expect(nothing.code).toBe(2)
+    expect(nothing.stderr).toContain('has committed nothing')
+  })
+
+  test('a group with members is neither reset nor deleted', async () => {
+    await run(['topics', 'create', 'held'])
+    const member = new RookeryProcess(withBroker(['consume', 'held', '-g', 'holders']))
+    await until(async () => (await describeGroup('holders')).state === 'Stable', 'the group is stable')
+    const reset = ['groups', 'reset-offsets', 'holders', '--to', 'latest', '--topic', 'held', '--execute']
+    for (const args of [reset, ['groups', 'delete', 'holders']]) {
+      const refused = await rookery(withBroker(args))
+      expect(refused.code).toBe(1)
+      expect(refused.stderr).toContain('NON_EMPTY_GROUP')
+    }
+    await member.signal('SIGINT')
   })
 
   test('members share partitions, and take over those of one that leaves', async () => {

@@ -265,4 +265,23 @@ describe('kafkajs', () => {
     )
     expect(performance.now() - startMs).toBeLessThan(5_000)
   })
+
+  test('describes and deletes groups, and finds offsets by time', async () => {
+    await create('by-time')
+    await withProducer((producer) =>
+      producer.send({
+        topic: 'by-time',
+        messages: [1000, 3000, 2000].map((time) => ({ value: 'v', timestamp: `${time}` })),
+      }),
+    )
+    const at = async (time: number) =>
+      (await admin.fetchTopicOffsetsByTimestamp('by-time', time)).map(({ offset }) => offset)
+    expect(await at(1500)).toEqual(['1'])
+    expect(await at(4000)).toEqual(['3'])
+    await read('by-time', 3)
+    const groupId = 'reader-of-by-time'
+    expect((await admin.describeGroups([groupId])).groups).toMatchObject([{ groupId, state: 'Empty', errorCode: 0 }])
+    expect(await admin.deleteGroups([groupId])).toMatchObject([{ groupId, errorCode: 0 }])
+    await expect(admin.deleteGroups([groupId])).rejects.toThrow()
+  })
 })

@@ -61,6 +61,7 @@ class Normaliser {
 
   #text(key: string, text: string): string {
     if (texts.has(key)) return text === '' || text === 'NONE' ? text : '<text>'
+    if (key === 'logDir') return '<folder>'
     if (key === 'host') return '<host>'
     if (key === 'clusterId') return '<cluster>'
     if (key === 'topicId' || key === 'topicIds') return text === zeroUuid ? 'no topic' : this.#symbol('topic', text)
@@ -69,7 +70,9 @@ class Normaliser {
 
   #number(key: string, value: number): unknown {
     if (key === 'port') return '<port>'
+    if (key === 'totalBytes' || key === 'usableBytes') return value > 0 ? '<bytes>' : value
     if (key === 'producerId' && value >= 0) return this.#symbol('producer', String(value))
+    if (key === 'sessionId' && value > 0) return this.#symbol('session', String(value))
     if (key === 'finalizedFeaturesEpoch') return '<epoch>'
     const { startedMs } = this.#options
     if (value >= startedMs - 1000 && value <= Date.now() + 1000) return '<now>'
@@ -156,6 +159,8 @@ const unordered: Readonly<Record<string, readonly string[]>> = {
   Metadata: ['topics', 'partitions'],
   ListGroups: ['groups'],
   CreatePartitions: ['results'],
+  DeleteGroups: ['results'],
+  OffsetDelete: ['topics', 'partitions'],
   DeleteRecords: ['topics', 'partitions'],
   AlterConfigs: ['responses'],
   IncrementalAlterConfigs: ['responses'],

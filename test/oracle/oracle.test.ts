@@ -13,6 +13,7 @@ import type { Scenario, Scenarios } from './scenario.ts'
 import { adminScenarios } from './scenarios/admin.ts'
 import { apiVersionsScenarios } from './scenarios/api-versions.ts'
 import { configScenarios } from './scenarios/configs.ts'
+import { describingScenarios } from './scenarios/describing.ts'
 import { fetchScenarios, listOffsetsScenarios } from './scenarios/fetch.ts'
 import { groupScenarios } from './scenarios/groups.ts'
 import { metadataScenarios } from './scenarios/metadata.ts'
@@ -31,6 +32,7 @@ const areas: Readonly<Record<string, Scenarios>> = {
   'CreateTopics and DeleteTopics': topicScenarios,
   'Produce and InitProducerId': produceScenarios,
   Fetch: fetchScenarios,
+  'Describing and deleting': describingScenarios,
   ListOffsets: listOffsetsScenarios,
   Groups: groupScenarios,
   Offsets: offsetScenarios,

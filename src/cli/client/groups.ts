@@ -82,6 +82,15 @@ export async function describeGroup(cluster: Cluster, groupId: string): Promise<
   }
 }
 
+/** With all that it committed. Throws `RequestRefusedError`: it has members, or there is no such group. */
+export async function deleteGroup(cluster: Cluster, groupId: string): Promise<void> {
+  await cluster.retrying(async () => {
+    const coordinator = await cluster.coordinatorOf(groupId)
+    const { results } = await coordinator.call(apis.DeleteGroups, { groupsNames: [groupId] })
+    expectNoError(`Group ${groupId}`, results[0]!.errorCode)
+  })
+}
+
 /** What the group has committed, by `placeName`. */
 export async function fetchCommitted(cluster: Cluster, groupId: string): Promise<readonly CommittedOffset[]> {
   return await cluster.retrying(async () => {

@@ -11,6 +11,9 @@ export type From =
   /** The first record at or after it; milliseconds since 1970. */
   | { readonly kind: 'time'; readonly timestamp: number }
 
+/** What `parseFrom` takes, for people. */
+export const placesAllowed = 'latest, beginning, an offset, a time such as 2026-01-31T12:00:00Z, or -N for the last N'
+
 /** Undefined for a text that means none of these. */
 export function parseFrom(text: string): From | undefined {
   if (text === 'latest' || text === 'end') return { kind: 'latest' }

@@ -2,7 +2,7 @@ import type { Cluster } from '../client/cluster.ts'
 import { type FetchedRecord, Fetcher, type FetcherHandlers } from '../client/fetcher.ts'
 import { GroupReader } from '../client/group-reader.ts'
 import { placeName } from '../client/offsets.ts'
-import { type From, parseFrom, startingOffsets } from '../client/starting-offsets.ts'
+import { type From, parseFrom, placesAllowed, startingOffsets } from '../client/starting-offsets.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { UsageError } from '../exit.ts'
 import { counted, isTerminal, note, write } from '../output.ts'
@@ -27,8 +27,7 @@ interface Reading {
 export async function consume(topic: string, options: ConsumeOptions): Promise<void> {
   const from = parseFrom(options.from)
   if (from === undefined) {
-    const allowed = 'latest, beginning, an offset, a time such as 2026-01-31T12:00:00Z, or -N for the last N'
-    throw new UsageError(`--from ${options.from}: allowed is ${allowed}`)
+    throw new UsageError(`--from ${options.from}: allowed is ${placesAllowed}`)
   }
   if (options.group !== undefined && options.partition !== undefined) {
     throw new UsageError('--partition contradicts --group: the group decides who reads what')

@@ -1,6 +1,9 @@
-import { describeGroup, type GroupDescription, listGroups } from '../client/groups.ts'
+import { RequestRefusedError } from '../client/errors.ts'
+import { deleteGroup, describeGroup, type GroupDescription, listGroups } from '../client/groups.ts'
+import { applyReset, planReset } from '../client/offset-reset.ts'
+import { parseFrom, placesAllowed } from '../client/starting-offsets.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
-import { exitCodes } from '../exit.ts'
+import { exitCodes, UsageError } from '../exit.ts'
 import { counted, note, show, table } from '../output.ts'
 import { printable } from '../table.ts'
 
@@ -35,6 +38,58 @@ export async function describe(ids: readonly string[], options: GroupsOptions): 
       }
     }
     await show(options, groups, () => groups.map(describedText).join('\n'))
+  })
+}
+
+export async function remove(ids: readonly string[], options: GroupsOptions): Promise<void> {
+  await withCluster(options, async (cluster) => {
+    const deleted: { readonly groupId: string; readonly error?: string }[] = []
+    for (const groupId of ids) {
+      try {
+        await deleteGroup(cluster, groupId)
+        deleted.push({ groupId })
+      } catch (error) {
+        if (!(error instanceof RequestRefusedError)) throw error
+        deleted.push({ groupId, error: error.message })
+        note(`rookery: ${printable(error.message)}`)
+        process.exitCode = exitCodes.fault
+      }
+    }
+    const done = deleted.filter(({ error }) => error === undefined)
+    await show(options, deleted, () => done.map(({ groupId }) => `Group ${printable(groupId)} deleted\n`).join(''))
+  })
+}
+
+export interface ResetOptions extends GroupsOptions {
+  readonly to: string
+  readonly topic?: readonly string[]
+  readonly execute?: boolean
+}
+
+/** Shows where the group would go on, and sets it only when told to. */
+export async function resetOffsets(groupId: string, options: ResetOptions): Promise<void> {
+  const to = parseFrom(options.to)
+  if (to === undefined) throw new UsageError(`--to ${options.to}: allowed is ${placesAllowed}`)
+  await withCluster(options, async (cluster) => {
+    const resets = await planReset(cluster, groupId, options.topic ?? [], to)
+    if (resets.length === 0) {
+      throw new UsageError(`Group ${groupId} has committed nothing: name with --topic what it is to read`)
+    }
+    if (options.execute === true) await applyReset(cluster, groupId, resets)
+    const isExecuted = options.execute === true
+    await show(options, { groupId, executed: isExecuted, offsets: resets }, () =>
+      table(
+        [
+          { title: 'TOPIC', value: (each) => each.topic },
+          { title: 'PARTITION', value: (each) => each.partition },
+          { title: 'COMMITTED', value: (each) => each.committedOffset },
+          { title: isExecuted ? 'NEW OFFSET' : 'WOULD BE', value: (each) => each.newOffset },
+          { title: 'LAG', value: (each) => each.lag },
+        ],
+        resets,
+      ),
+    )
+    if (!isExecuted) note('Nothing was changed; --execute sets these offsets')
   })
 }
 

@@ -12,7 +12,7 @@ import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
 import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
-import type { Admin, Coordination, CoordinationState, MetadataListener } from '../coordination.ts'
+import type { Admin, Coordination, CoordinationState, MetadataListener, QuorumFacts } from '../coordination.ts'
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
 import { BrokerLifecycle } from '../lifecycle/broker-lifecycle.ts'
@@ -130,6 +130,17 @@ class RaftCoordination implements Coordination {
       controllerId: leaderId as BrokerId | null,
       controllerEpoch: term as number as ControllerEpoch,
       appliedIndex: this.#loader.published.index,
+    }
+  }
+
+  quorum(): QuorumFacts {
+    const { term, leaderId, commitIndex, lastIndex, membership } = this.#raft.state
+    return {
+      leaderId: leaderId as BrokerId | null,
+      term,
+      voters: membership.voters.map(({ id, directoryId }) => ({ id: id as number as BrokerId, directoryId })),
+      highWatermark: commitIndex + 1,
+      logEndOffset: lastIndex + 1,
     }
   }
 

@@ -150,10 +150,87 @@ export const fetchScenarios: Scenarios = {
     }
   },
 
+  sessions: async (broker) => {
+    for (const version of versionsOf(apis.Fetch, 7, 16)) {
+      const [topic, other] = [await filled(broker, `a${version}`), await filled(broker, `b${version}`)]
+      const go = (
+        sessionId: number,
+        sessionEpoch: number,
+        topics: Wanted[] = [],
+        forgotten: readonly string[] = [],
+      ) => {
+        const forgottenTopicsData = forgotten.map((name) => ({
+          topic: name,
+          topicId: broker.topicIds.get(name) as Uuid,
+          partitions: [0],
+        }))
+        return fetch(broker, version, topics, { sessionId, sessionEpoch, forgottenTopicsData })
+      }
+      const made = await go(0, 0, [
+        { topic, fetchOffset: 10 },
+        { topic: other, fetchOffset: 8 },
+      ])
+      const id = made?.sessionId ?? 0
+      await go(id, 1)
+      await go(id, 2, [{ topic: other, fetchOffset: 10 }])
+      await go(id, 3)
+      await produceTo(broker, topic)
+      await go(id, 4)
+      await go(id, 4)
+      await go(id, 6)
+      await go(id, 5, [{ topic, fetchOffset: 12 }])
+      await go(id, 6, [{ topic, fetchOffset: 99 }])
+      await go(id, 7)
+      await go(id, 8, [
+        { topic, fetchOffset: 12 },
+        { topic: broker.named('missing'), topicId: unknownId },
+      ])
+      await go(id, 9)
+      await go(id, 10, [], [broker.named('missing'), other])
+      await fetch(broker, version < 13 ? 13 : 12, [], { sessionId: id, sessionEpoch: 11 })
+      await go(id, 11, [{ topic, partition: 5 }])
+      await go(id, 12, [], [topic])
+      const next = await go(id, 0, [{ topic }])
+      await go(id, 13)
+      await go(next?.sessionId ?? 0, 1, [], [topic])
+      await go(next?.sessionId ?? 0, 2)
+      const last = await go(0, 0, [{ topic }])
+      await go(last?.sessionId ?? 0, -1, [{ topic }])
+      await go(last?.sessionId ?? 0, 1)
+      await go(0, 0)
+    }
+  },
+
+  'sessions of topics that are deleted and made anew': async (broker) => {
+    for (const version of [12, 13, 16]) {
+      const topic = await filled(broker, `gone${version}`)
+      const stays = await filled(broker, `stays${version}`)
+      const wanted = [topic, stays].map((name) => ({ topic: name, fetchOffset: 10 }))
+      const id = (await fetch(broker, version, wanted, { sessionId: 0, sessionEpoch: 0 }))?.sessionId ?? 0
+      await broker.ask(apis.DeleteTopics, 5, { topicNames: [topic], timeoutMs: 5000 })
+      await fetch(broker, version, [], { sessionId: id, sessionEpoch: 1 })
+      await fetch(broker, version, [], { sessionId: id, sessionEpoch: 2 })
+      await broker.createTopic(topic)
+      await fetch(broker, version, [], { sessionId: id, sessionEpoch: 3 })
+      await fetch(broker, version, [], { sessionId: id, sessionEpoch: 4 })
+    }
+  },
+
+  'sessions take turns among busy partitions': async (broker) => {
+    const topics = [await filled(broker, 'a'), await filled(broker, 'b'), await filled(broker, 'c')]
+    for (const version of [7, 12, 13, 16]) {
+      const one = { maxBytes: 1, sessionId: 0, sessionEpoch: 0 }
+      const wanted = topics.map((topic) => ({ topic }))
+      const id = (await fetch(broker, version, wanted, one))?.sessionId ?? 0
+      for (let epoch = 1; epoch < 8; epoch++) {
+        await fetch(broker, version, [], { maxBytes: 1, sessionId: id, sessionEpoch: epoch })
+      }
+    }
+  },
+
   racks: async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 11))
-      await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
+    for (const version of versionsOf(apis.Fetch, 11)) await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
   },
 
   'packed batches as they were produced': async (broker) => {
@@ -248,11 +325,13 @@ export const listOffsetsScenarios: Scenarios = {
 async function filled(broker: Recorder, text: string): Promise<string> {
   const name = broker.named(text)
   await broker.createTopic(name)
-  for (let i = 0; i < 5; i++) {
-    const topicData = [{ name, partitionData: [{ index: 0, records: batchOf(2) }] }]
-    await broker.ask(apis.Produce, 9, { acks: -1, timeoutMs: 5000, topicData })
-  }
+  for (let i = 0; i < 5; i++) await produceTo(broker, name)
   return name
+}
+
+async function produceTo(broker: Recorder, name: string): Promise<void> {
+  const topicData = [{ name, partitionData: [{ index: 0, records: batchOf(2) }] }]
+  await broker.ask(apis.Produce, 9, { acks: -1, timeoutMs: 5000, topicData })
 }
 
 function fetch(broker: Recorder, version: number, wanted: readonly Wanted[], body: Body = {}, client = 'oracle') {

@@ -114,22 +114,153 @@ test('read-committed has a list of aborted transactions, if an empty one', async
 })
 
 describe('sessions', () => {
+  const two = [0, 1].map((partition) => ({ partition, fetchOffset: 5, partitionMaxBytes: 1000 }))
+  const both = (changes: Partial<Body> = {}) =>
+    fetchBody({ topics: [{ topic: 'orders', partitions: two }], ...changes })
+  const none = (sessionId: number, sessionEpoch: number, changes: Partial<Body> = {}) =>
+    fetchBody({ topics: [], sessionId, sessionEpoch, ...changes })
+
   test.each([
     ['sessionless', 0, -1],
-    ['full, asking for a session', 0, 0],
     ['closing its session', 5, -1],
-    ['full, replacing its session', 5, 0],
   ])('a request that is %s is answered without a session', async (_name, sessionId, sessionEpoch) => {
     const { ask } = harness()
     const response = await ask(apis.Fetch, 11, fetchBody({ sessionId, sessionEpoch }))
     expect(response).toMatchObject({ errorCode: 0, sessionId: 0, responses: [{ topic: 'orders' }] })
   })
 
-  test('an incremental request is told that there is no such session', async () => {
+  test.each([7, 11, 12])(
+    'Fetch %i: a full request makes a session, in which only what changed is said',
+    async (version) => {
+      const { ask, replicas } = harness()
+      const made = await ask(apis.Fetch, version, both({ sessionId: 0, sessionEpoch: 0 }))
+      expect(made).toMatchObject({ errorCode: 0, responses: [{ partitions: [{}, {}] }] })
+      const { sessionId } = made
+      expect(sessionId).toBeGreaterThan(0)
+      expect(await ask(apis.Fetch, version, none(sessionId, 1))).toMatchObject({
+        errorCode: 0,
+        sessionId,
+        responses: [],
+      })
+      expect(replicas.fetches[1]!.partitions).toMatchObject([
+        { topic: 'orders', partition: 0, fetchOffset: 5, maxBytes: 1000 },
+        { topic: 'orders', partition: 1, fetchOffset: 5, maxBytes: 1000 },
+      ])
+      replicas.fetchAnswer = ({ partitions }) => partitions.map((each) => (each.partition === 1 ? data : idle))
+      expect(await ask(apis.Fetch, version, none(sessionId, 2))).toMatchObject({
+        sessionId,
+        responses: [{ topic: 'orders', partitions: [{ partitionIndex: 1, records: Buffer.from('batch') }] }],
+      })
+      const moved = [{ partition: 1, fetchOffset: 8, partitionMaxBytes: 10 }]
+      replicas.fetchAnswer = ({ partitions }) => partitions.map(() => idle)
+      await ask(apis.Fetch, version, none(sessionId, 3, { topics: [{ topic: 'orders', partitions: moved }] }))
+      expect(replicas.fetches[3]!.partitions).toMatchObject([
+        { partition: 0, fetchOffset: 5 },
+        { partition: 1, fetchOffset: 8, maxBytes: 10 },
+      ])
+      const forgottenTopicsData = [{ topic: 'orders', partitions: [0] }]
+      await ask(apis.Fetch, version, none(sessionId, 4, { forgottenTopicsData }))
+      expect(replicas.fetches[4]!.partitions).toMatchObject([{ partition: 1 }])
+      expect(replicas.released).toBe(5)
+    },
+  )
+
+  const idle: FetchedPartition = { ...fetched([]), lastStableOffset: 10, logStartOffset: 0 }
+  const data: FetchedPartition = { ...fetched([Buffer.from('batch')]), logStartOffset: 0 }
+
+  test('errors are told again and again, and their end once', async () => {
     const { ask, replicas } = harness()
-    const response = await ask(apis.Fetch, 11, fetchBody({ sessionId: 5, sessionEpoch: 1 }))
-    expect(response).toMatchObject({ errorCode: 70, sessionId: 0, responses: [] })
-    expect(replicas.fetches).toEqual([])
+    const { sessionId } = await ask(apis.Fetch, 11, fetchBody({ sessionEpoch: 0 }))
+    replicas.fetchAnswer = () => [refused('not-leader-or-follower')]
+    for (const epoch of [1, 2]) {
+      const { responses } = await ask(apis.Fetch, 11, none(sessionId, epoch))
+      expect(responses).toMatchObject([{ topic: 'orders', partitions: [{ partitionIndex: 0, errorCode: 6 }] }])
+    }
+    replicas.fetchAnswer = () => [idle]
+    expect((await ask(apis.Fetch, 11, none(sessionId, 3))).responses).toHaveLength(1)
+    expect((await ask(apis.Fetch, 11, none(sessionId, 4))).responses).toEqual([])
+  })
+
+  test('by topic id: one that is not there yet is UNKNOWN_TOPIC_ID until it is, and the others go on', async () => {
+    const { ask, replicas, coordination } = harness()
+    const { topicId: known } = coordination.addTopic('orders')
+    const late = topicId(1)
+    const partitions = [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 1 }]
+    const topics = [late, known].map((id) => ({ topicId: id, partitions }))
+    const { sessionId, responses } = await ask(apis.Fetch, 13, fetchBody({ topics, sessionEpoch: 0 }))
+    expect(responses.map((topic) => topic.partitions[0]!.errorCode)).toEqual([100, 0])
+    const again = await ask(apis.Fetch, 13, none(sessionId, 1))
+    expect(again.responses).toMatchObject([{ topicId: late, partitions: [{ errorCode: 100 }] }])
+    expect(replicas.fetches[1]).toMatchObject({ maxWaitMs: 0, partitions: [{ topic: 'orders', topicId: known }] })
+    coordination.addTopic('late')
+    const found = await ask(apis.Fetch, 13, none(sessionId, 2))
+    expect(found.responses).toMatchObject([{ topicId: late, partitions: [{ errorCode: 0 }] }])
+    expect(replicas.fetches[2]).toMatchObject({ maxWaitMs: 500, partitions: [{ topic: 'late' }, { topic: 'orders' }] })
+  })
+
+  test('by topic id a topic that is deleted or made anew is asked for by its old id; by name whichever is there', async () => {
+    const { ask, replicas, coordination } = harness()
+    const { topicId: id } = coordination.addTopic('orders')
+    const byId = await ask(apis.Fetch, 13, fetchBody({ sessionEpoch: 0 }, { topicId: id }))
+    const byName = await ask(apis.Fetch, 12, fetchBody({ sessionEpoch: 0 }))
+    coordination.topics.delete('orders')
+    coordination.addTopic('filler')
+    coordination.addTopic('orders')
+    await ask(apis.Fetch, 13, none(byId.sessionId, 1))
+    await ask(apis.Fetch, 12, none(byName.sessionId, 1))
+    expect(replicas.fetches[2]!.partitions).toMatchObject([{ topic: 'orders', topicId: id }])
+    expect(replicas.fetches[3]!.partitions[0]!.topicId).toBe(undefined)
+  })
+
+  test('a full request ends the session that it names', async () => {
+    const { ask } = harness()
+    const first = await ask(apis.Fetch, 11, fetchBody({ sessionEpoch: 0 }))
+    const second = await ask(apis.Fetch, 11, fetchBody({ sessionId: first.sessionId, sessionEpoch: 0 }))
+    expect(second.sessionId).not.toBe(first.sessionId)
+    expect((await ask(apis.Fetch, 11, none(first.sessionId, 1))).errorCode).toBe(70)
+    await ask(apis.Fetch, 11, fetchBody({ sessionId: second.sessionId, sessionEpoch: -1 }))
+    expect((await ask(apis.Fetch, 11, none(second.sessionId, 1))).errorCode).toBe(70)
+  })
+
+  test('a session that is emptied is answered like no session', async () => {
+    const { ask } = harness()
+    const { sessionId } = await ask(apis.Fetch, 11, fetchBody({ sessionEpoch: 0 }))
+    const forgottenTopicsData = [{ topic: 'orders', partitions: [0] }]
+    const emptied = await ask(apis.Fetch, 11, none(sessionId, 1, { forgottenTopicsData }))
+    expect(emptied).toMatchObject({ errorCode: 0, sessionId: 0, responses: [] })
+  })
+
+  test('an unknown session, another epoch, and a change from names to ids are refused for the whole request', async () => {
+    const { ask, replicas } = harness()
+    const { sessionId } = await ask(apis.Fetch, 11, fetchBody({ sessionEpoch: 0 }))
+    for (const [version, id, epoch, errorCode] of [
+      [11, sessionId + 1, 1, 70],
+      [11, sessionId, 2, 71],
+      [13, sessionId, 1, 106],
+    ] as const) {
+      const response = await ask(apis.Fetch, version, none(id, epoch))
+      expect(response).toMatchObject({ errorCode, sessionId: 0, responses: [] })
+    }
+    expect(replicas.fetches).toHaveLength(1)
+    expect((await ask(apis.Fetch, 11, none(sessionId, 1))).errorCode).toBe(0)
+  })
+
+  test('of two connections that use one session the slower is refused, and its records are released', async () => {
+    const { ask, replicas } = harness()
+    const { sessionId } = await ask(apis.Fetch, 11, fetchBody({ sessionEpoch: 0 }))
+    replicas.fetchAnswer = () => [data]
+    const [slower, faster] = await Promise.all([
+      ask(apis.Fetch, 11, none(sessionId, 1)),
+      ask(apis.Fetch, 11, none(sessionId, 2)),
+    ])
+    expect(slower).toMatchObject({ errorCode: 71, sessionId, responses: [] })
+    expect(faster).toMatchObject({ errorCode: 0, sessionId, responses: [{ topic: 'orders' }] })
+    expect(replicas.released).toBe(3)
+  })
+
+  test('with max.incremental.fetch.session.cache.slots at 0 a full request is answered without one', async () => {
+    const { ask } = harness({ overrides: { 'max.incremental.fetch.session.cache.slots': '0' } })
+    expect((await ask(apis.Fetch, 11, fetchBody({ sessionEpoch: 0 }))).sessionId).toBe(0)
   })
 })
 

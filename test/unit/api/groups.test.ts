@@ -143,6 +143,7 @@ describe('JoinGroup', () => {
           rebalanceTimeoutMs: -1,
           requireKnownMemberId: version >= 4,
           supportsSkippingAssignment: version >= 9,
+          reason: null,
         },
       },
     ])

@@ -1,4 +1,10 @@
-import { createApiServices, Dispatcher, type GroupService, servedApis } from '../../../src/api/index.ts'
+import {
+  createApiServices,
+  Dispatcher,
+  type GroupService,
+  type LogDirectories,
+  servedApis,
+} from '../../../src/api/index.ts'
 import type {
   BrokerEpoch,
   BrokerId,
@@ -20,6 +26,7 @@ import type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  QuorumFacts,
 } from '../../../src/coordination/index.ts'
 import type { BrokerImage, MetadataImage, PartitionImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Answer, ConnectionFacts } from '../../../src/network/index.ts'
@@ -34,20 +41,25 @@ import {
   readResponseHeader,
 } from '../../../src/protocol/index.ts'
 import type {
+  ActiveProducersOutcome,
   AppendOutcome,
   AppendRequest,
   DeleteRecordsOutcome,
   DeleteRecordsRequest,
+  EndOffsetOutcome,
   FetchAnswer,
   FetchRequest,
   ListOffsetOutcome,
   ListOffsetRequest,
+  PartitionRef,
   ReplicaService,
 } from '../../../src/replication/index.ts'
+
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
 const brokerId = 1 as BrokerId
+type LogDirectoryFacts = ReturnType<LogDirectories['all']>[number]
 
 export function brokerImage(id: number, changes: Partial<BrokerImage> = {}): BrokerImage {
   return {
@@ -199,6 +211,15 @@ class FakeCoordination implements Coordination {
     return Promise.resolve({ firstProducerId, count: 3 })
   }
 
+  quorumFacts: QuorumFacts | undefined = {
+    leaderId: brokerId,
+    term: 4,
+    voters: [{ id: brokerId, directoryId: topicId(70) }],
+    highWatermark: 8,
+    logEndOffset: 9,
+  }
+  quorum = () => this.quorumFacts
+
   start = () => Promise.reject(new Error('Not asked for'))
   stop = () => Promise.resolve()
   onMetadata = () => {}
@@ -210,6 +231,10 @@ class FakeReplicas implements ReplicaService {
   readonly appends: AppendRequest[] = []
   readonly fetches: FetchRequest[] = []
   readonly listings: ListOffsetRequest[] = []
+  readonly epochs: object[] = []
+  endOutcome: EndOffsetOutcome = { ok: true, leaderEpoch: 3 as LeaderEpoch, endOffset: 9 }
+  /** By partition; others are unknown. */
+  readonly producers = new Map<string, ActiveProducersOutcome>()
   readonly deletions: DeleteRecordsRequest[] = []
   deleteOutcome: (request: DeleteRecordsRequest) => DeleteRecordsOutcome = () => ({ ok: true, lowWatermark: 9 })
   released = 0
@@ -251,18 +276,35 @@ class FakeReplicas implements ReplicaService {
     return Promise.resolve(this.listOutcome(request))
   }
 
+  async endOffsetForEpoch(partition: PartitionRef, currentLeaderEpoch: number, leaderEpoch: number) {
+    this.epochs.push({ ...partition, currentLeaderEpoch, leaderEpoch })
+    return await Promise.resolve(this.endOutcome)
+  }
+
+  async activeProducers({ topic, partition }: PartitionRef) {
+    return await Promise.resolve(this.producers.get(`${topic}-${partition}`) ?? unknownPartition)
+  }
+
   deleteRecords(request: DeleteRecordsRequest): Promise<DeleteRecordsOutcome> {
     this.deletions.push(request)
     return Promise.resolve(this.deleteOutcome(request))
   }
-
-  endOffsetForEpoch = () => {
-    throw new Error('Not asked for')
-  }
 }
+
+const unknownPartition = { ok: false, reason: 'unknown-topic-or-partition' } as const
 
 type GroupMethod = keyof GroupService
 type GroupAnswers = { [Method in GroupMethod]: Awaited<ReturnType<GroupService[Method]>> }
+
+/** Folders for data, as the test sets them. */
+class FakeLogDirectories implements LogDirectories {
+  directories: LogDirectoryFacts[] = []
+  fault: Error | undefined
+  all = () => this.directories
+  space(): Promise<{ freeBytes: number; totalBytes: number }> {
+    return this.fault === undefined ? Promise.resolve({ freeBytes: 600, totalBytes: 1000 }) : Promise.reject(this.fault)
+  }
+}
 
 /** Records what it was asked and gives what the test set; refuses like a broker that coordinates nothing. */
 class FakeGroups implements GroupService {
@@ -294,6 +336,15 @@ class FakeGroups implements GroupService {
   }
   listGroups: GroupService['listGroups'] = (request) => this.#answer('listGroups', request, { ok: true, groups: [] })
 
+  deleteGroups: GroupService['deleteGroups'] = (groupIds) =>
+    this.#answer(
+      'deleteGroups',
+      groupIds,
+      groupIds.map((groupId) => ({ groupId, reason: 'not-coordinator' })),
+    )
+  offsetDelete: GroupService['offsetDelete'] = (request) =>
+    this.#answer('offsetDelete', request, { ok: false, reason: 'not-coordinator' })
+
   #answer<Method extends GroupMethod>(
     method: Method,
     request: unknown,
@@ -320,8 +371,16 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
   const coordination = new FakeCoordination()
   const replicas = new FakeReplicas()
   const groups = new FakeGroups()
+  const logDirectories = new FakeLogDirectories()
   const time = new ManualTime()
   const metrics = new Metrics()
+  let nextRandom = 0
+  const random = {
+    float: () => 0,
+    int: (end: number) => nextRandom++ % end,
+    uuid: () => topicId(nextRandom++),
+    bytes: (length: number) => Buffer.alloc(length, nextRandom++),
+  }
   const logLines: { readonly level: string; readonly fields: LogFields; readonly message: string }[] = []
   const config = parseConfig({ overrides: options.overrides })
   const services = createApiServices({
@@ -330,9 +389,10 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     config,
     dynamicConfig: new DynamicConfig(config),
     replicas,
+    logDirectories,
     coordination,
     groups,
-    platform: time,
+    platform: { clock: time.clock, timers: time.timers, random },
     log: loggerInto(logLines),
     metrics,
   })
@@ -381,5 +441,18 @@ export function harness(options: { readonly overrides?: Readonly<Record<string, 
     return response as MessageType<Response>
   }
 
-  return { coordination, replicas, groups, time, metrics, logLines, services, dispatcher, handle, send, ask }
+  return {
+    coordination,
+    replicas,
+    groups,
+    logDirectories,
+    time,
+    metrics,
+    logLines,
+    services,
+    dispatcher,
+    handle,
+    send,
+    ask,
+  }
 }

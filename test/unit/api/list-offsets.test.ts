@@ -53,6 +53,13 @@ test.each([
   expect(before.topics[0]!.partitions[0]!.errorCode).toBe(35)
 })
 
+test('a place that is never found is refused all the same where its partition is not led here', async () => {
+  const { ask, replicas } = harness()
+  replicas.listOutcome = () => ({ ok: false, reason: 'unknown-topic-or-partition' })
+  const { topics } = await ask(apis.ListOffsets, 9, body(-5n))
+  expect(topics[0]!.partitions[0]).toMatchObject({ errorCode: 3, offset: -1 })
+})
+
 test.each([-7n, -(2n ** 63n)])('time %i stands for nothing', async (timestamp) => {
   const { ask, replicas } = harness()
   const { topics } = await ask(apis.ListOffsets, 11, body(timestamp))

@@ -9,7 +9,7 @@ import {
   partitionFor,
 } from '../../../src/group/index.ts'
 import type { Random } from '../../../src/platform/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { inlineOffload, ManualTime, MemoryStore } from '../coordinator-runtime/support.ts'
 import { defaultConfig, good, rebalanceMs, sessionMs } from './bench.ts'
 
@@ -17,6 +17,8 @@ let time: ManualTime
 let store: MemoryStore
 let partitionCount: number | undefined
 let coordinator: GroupCoordinator
+let metrics: Metrics
+let lines: { readonly message: string; readonly [field: string]: unknown }[]
 
 function create(config: Partial<GroupConfig> = {}): GroupCoordinator {
   let drawn = 0
@@ -25,13 +27,16 @@ function create(config: Partial<GroupConfig> = {}): GroupCoordinator {
     config: { ...defaultConfig, ...config },
     store,
     platform: { clock: time, timers: time, random, offload: inlineOffload },
-    logger: silentLogger,
+    logger: { ...silentLogger, info: (fields, message) => void lines.push({ ...fields, message }) },
+    metrics,
     partitionCount: () => partitionCount,
     writeTimeoutMs: 5000,
   })
 }
 
 beforeEach(async () => {
+  metrics = new Metrics()
+  lines = []
   time = new ManualTime()
   store = new MemoryStore()
   partitionCount = 1
@@ -339,4 +344,53 @@ describe('GroupCoordinator', () => {
     expect(time.timerCount).toBe(0)
     expect(groupTopic).toBe('__consumer_offsets')
   })
+})
+
+test('GroupCoordinator says why each rebalance began and how it ended, and counts them', async () => {
+  const news = () => lines.splice(0).filter(({ message }) => message.startsWith('group rebalance'))
+  const first = good(await join({ reason: 'x'.repeat(1000) }))
+  await sync(first.memberId, 1)
+  const group = { partition: 0, groupId: 'g' }
+  const began = { ...group, message: 'group rebalance began', memberId: first.memberId, clientReason: null }
+  expect(news()).toEqual([
+    { ...began, generation: 0, members: 1, reason: 'member-joined', clientReason: 'x'.repeat(200) },
+    {
+      ...group,
+      message: 'group rebalance ended',
+      generation: 1,
+      members: 1,
+      protocol: 'range',
+      leaderId: first.memberId,
+    },
+  ])
+  await join({ memberId: first.memberId, reason: 'topics changed' })
+  expect(news()[0]).toEqual({
+    ...began,
+    generation: 1,
+    members: 1,
+    reason: 'leader-rejoined',
+    clientReason: 'topics changed',
+  })
+  const protocols = [{ name: 'range', metadata: Buffer.from('other topics') }]
+  await join({ memberId: first.memberId, protocols })
+  expect(news()[0]).toMatchObject({ generation: 2, reason: 'member-changed' })
+  const members = [{ memberId: first.memberId, groupInstanceId: null, reason: 'closing' }]
+  await coordinator.leaveGroup({ groupId: 'g', members })
+  expect(news()).toMatchObject([
+    { reason: 'member-left', clientReason: 'closing', members: 0 },
+    { message: 'group rebalance ended', generation: 4, members: 0, protocol: null, leaderId: null },
+  ])
+  expect(metrics.snapshot()).toMatchObject({ 'group-rebalance-count': 4, 'group-completed-rebalance-count': 4 })
+})
+
+test('GroupCoordinator says that a session ended, or that a member did not sync', async () => {
+  const reasons = () => lines.flatMap(({ reason }) => (reason === undefined ? [] : [reason]))
+  const { memberId } = good(await join())
+  await sync(memberId, 1)
+  await time.advance(sessionMs)
+  expect(reasons()).toEqual(['member-joined', 'session-expired'])
+  lines = []
+  good(await join({ sessionTimeoutMs: 4 * rebalanceMs }))
+  await time.advance(rebalanceMs)
+  expect(reasons()).toEqual(['member-joined', 'not-synced'])
 })

@@ -281,6 +281,26 @@ test('ReplicaManager gives logs their new settings in one go, those of all topic
   expect(updates).toEqual([['other'], ['orders', 'other']])
 })
 
+test('ReplicaManager tells where an epoch ends, as the leader in the epoch that the client knows', async () => {
+  const { manager, create } = setUp()
+  create()
+  const ask = (topic: string, currentEpoch: number) =>
+    manager.endOffsetForEpoch({ topic, partition: 0 }, currentEpoch as LeaderEpoch, 0 as LeaderEpoch)
+  expect(await ask('orders', 0)).toMatchObject({ ok: true, leaderEpoch: 0, endOffset: 0 })
+  expect(await ask('orders', 1)).toEqual({ ok: false, reason: 'unknown-leader-epoch' })
+  const failing = setUp(() => Promise.reject(new Error('EIO')))
+  failing.create()
+  const refused = await failing.manager.endOffsetForEpoch({ topic: 'orders', partition: 0 }, -1, 0 as LeaderEpoch)
+  expect(refused).toMatchObject({ ok: false, reason: 'storage-error' })
+})
+
+test('ReplicaManager tells a partition’s producers whoever leads it', async () => {
+  const { manager, create } = setUp()
+  expect(await manager.activeProducers({ topic: 'orders', partition: 0 })).toMatchObject({ ok: false })
+  create()
+  expect(await manager.activeProducers({ topic: 'orders', partition: 0 })).toEqual({ ok: true, producers: [] })
+})
+
 test('ReplicaManager.fetch() tells a reader from where its log is another one', async () => {
   const { log, create, fetch } = setUp()
   create()

@@ -1,0 +1,81 @@
+import {
+  apis,
+  type DescribeLogDirsRequest,
+  type DescribeLogDirsResponse,
+  ErrorCode,
+  type MessageInput,
+} from '../protocol/index.ts'
+import { defineApi, type RequestContext } from './api.ts'
+import type { LogDirectoryFacts } from './services.ts'
+
+/**
+ * DescribeLogDirs, 1 to 5.
+ *
+ *   2  flexible     3  top-level error     4  size of the disk     5  cordoned folders, of which there are none
+ *
+ * This broker's folders for data, each with its partitions and their bytes. No topics asked (null) is all; a partition that
+ * isn't here is left out. A folder that is out of use is KAFKA_STORAGE_ERROR, with nothing in it.
+ */
+export const describeLogDirs = defineApi({
+  api: apis.DescribeLogDirs,
+  versions: { min: 1, max: 5 },
+  async handle({ topics }, context) {
+    const wanted = topics === null ? undefined : wantedPartitions(topics)
+    const directories = context.services.logDirectories.all()
+    return { body: { results: await Promise.all(directories.map((each) => describe(each, wanted, context))) } }
+  },
+  fault: (_request, errorCode) => ({ errorCode, results: [] }),
+})
+
+type DirectoryAnswer = MessageInput<typeof DescribeLogDirsResponse>['results'][number]
+type TopicAnswer = DirectoryAnswer['topics'][number]
+/** Partitions by topic. */
+type Wanted = ReadonlyMap<string, ReadonlySet<number>>
+
+function wantedPartitions(topics: NonNullable<DescribeLogDirsRequest['topics']>): Wanted {
+  const wanted = new Map<string, Set<number>>()
+  for (const { topic, partitions } of topics) {
+    const known = wanted.get(topic) ?? new Set()
+    for (const partition of partitions) known.add(partition)
+    wanted.set(topic, known)
+  }
+  return wanted
+}
+
+async function describe(
+  { path, error, partitions }: LogDirectoryFacts,
+  wanted: Wanted | undefined,
+  { services }: RequestContext,
+): Promise<DirectoryAnswer> {
+  const offline = { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, logDir: path, topics: [] }
+  if (error !== undefined) return offline
+  try {
+    const { totalBytes, freeBytes } = await services.logDirectories.space(path)
+    return {
+      errorCode: ErrorCode.NONE,
+      logDir: path,
+      topics: topicAnswers(partitions, wanted),
+      totalBytes,
+      usableBytes: freeBytes,
+    }
+  } catch (fault) {
+    services.log.warn({ directory: path, error: fault }, 'disk does not tell its size')
+    return offline
+  }
+}
+
+function topicAnswers(partitions: LogDirectoryFacts['partitions'], wanted: Wanted | undefined): TopicAnswer[] {
+  const byTopic = new Map<string, TopicAnswer['partitions'][number][]>()
+  for (const { topic, partition, sizeBytes, highWatermark, logEndOffset } of partitions) {
+    if (wanted !== undefined && wanted.get(topic)?.has(partition) !== true) continue
+    const answers = byTopic.get(topic) ?? []
+    answers.push({
+      partitionIndex: partition,
+      partitionSize: sizeBytes,
+      offsetLag: Math.max(0, highWatermark - logEndOffset),
+      isFutureKey: false,
+    })
+    byTopic.set(topic, answers)
+  }
+  return [...byTopic].map(([name, answers]) => ({ name, partitions: answers }))
+}

@@ -1,0 +1,32 @@
+import type { BrokerId } from '../base/index.ts'
+import { noLeader, type PartitionImage } from '../metadata/index.ts'
+import { ErrorCode } from '../protocol/index.ts'
+import type { RequestContext } from './api.ts'
+
+/**
+ * A partition as clients are told of it. `reachable`: brokers that are on the client's listener. `knowsListeners`: this
+ * client knows the code for a leader that isn't; others look for another leader, which comes to the same.
+ */
+export function partitionAnswer(
+  partition: PartitionImage,
+  reachable: ReadonlySet<BrokerId>,
+  { services }: RequestContext,
+  knowsListeners: boolean,
+) {
+  const { leader, leaderEpoch, replicas, isr } = partition
+  const { cluster } = services.coordination.image
+  let errorCode: ErrorCode = ErrorCode.NONE
+  if (leader === noLeader || cluster.broker(leader) === undefined) errorCode = ErrorCode.LEADER_NOT_AVAILABLE
+  else if (!reachable.has(leader)) {
+    errorCode = knowsListeners ? ErrorCode.LISTENER_NOT_FOUND : ErrorCode.LEADER_NOT_AVAILABLE
+  }
+  return {
+    errorCode,
+    partitionIndex: partition.partition,
+    leaderId: errorCode === ErrorCode.NONE ? leader : noLeader,
+    leaderEpoch,
+    replicaNodes: replicas,
+    isrNodes: isr,
+    offlineReplicas: replicas.filter((id) => cluster.broker(id)?.fenced !== false),
+  }
+}
