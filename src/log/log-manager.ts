@@ -44,7 +44,7 @@ export interface LogManagerOptions {
   readonly platform: Platform
   readonly logger: Logger
   readonly metrics: Metrics
-  /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfig`. */
+  /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfigs`. */
   readonly config: ParsedConfig
   /** The process's, when others sync too; one of its own when left out. */
   readonly scheduler?: FlushScheduler
@@ -101,7 +101,8 @@ export interface LogManager {
   getOrCreate(spec: LogSpec): Promise<PartitionLog>
   /** Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. */
   delete(topic: string, partition: number): Promise<void>
-  updateTopicConfig(topic: string, config: TopicConfig): void
+  /** By topic, from now on; others keep theirs. Costs a look at every log. */
+  updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
   /** `producer.id.expiration.ms` from now on. */
   setProducerIdExpiration(expirationMs: number): void
   /** Runs retention on every log now. */
@@ -330,8 +331,11 @@ class DirectoryLogManager implements LogManager {
     })
   }
 
-  updateTopicConfig(topic: string, config: TopicConfig): void {
-    for (const log of this.#allLogs()) if (log.topic === topic) log.updateConfig(config)
+  updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void {
+    for (const log of this.#allLogs()) {
+      const config = configs.get(log.topic)
+      if (config !== undefined) log.updateConfig(config)
+    }
   }
 
   setProducerIdExpiration(expirationMs: number): void {

@@ -36,7 +36,7 @@ export interface ReplicaLogs {
     readonly config: TopicConfig
   }): Promise<PartitionLog>
   delete(topic: string, partition: number): Promise<void>
-  updateTopicConfig(topic: string, config: TopicConfig): void
+  updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
   /** Every log on this broker's disks. */
   all(): Iterable<PartitionLog>
 }
@@ -99,8 +99,8 @@ export class ReplicaManager implements ReplicaService {
       for (const index of partitions) this.#applyPartition(topic, topic.partitions[index]!, image)
     }
     const { brokers, topics } = delta.changedConfigs
-    if (brokers.size > 0) for (const topic of image.topics.all()) this.#updateConfig(topic, image)
-    else for (const name of topics) this.#updateConfig(image.topics.byName(name), image)
+    if (brokers.size > 0) this.#updateConfigs(image.topics.all(), image)
+    else if (topics.size > 0) this.#updateConfigs(topicsNamed(topics, image), image)
     if (deleted.length > 0) for (const listener of this.#listeners) listener.onTopicsDeleted(deleted)
   }
 
@@ -204,14 +204,17 @@ export class ReplicaManager implements ReplicaService {
       })
   }
 
-  #updateConfig(topic: TopicImage | undefined, image: MetadataImage): void {
-    if (topic === undefined) return
-    const config = this.#options.topicConfig(topic.name, image)
-    for (const { partition } of topic.partitions) {
-      const hosted = this.#hosted.get(partitionName(topic.name, partition))
-      if (hosted !== undefined) hosted.config = config
+  #updateConfigs(topics: Iterable<TopicImage>, image: MetadataImage): void {
+    const configs = new Map<string, TopicConfig>()
+    for (const topic of topics) {
+      const config = this.#options.topicConfig(topic.name, image)
+      configs.set(topic.name, config)
+      for (const { partition } of topic.partitions) {
+        const hosted = this.#hosted.get(partitionName(topic.name, partition))
+        if (hosted !== undefined) hosted.config = config
+      }
     }
-    this.#options.logs.updateTopicConfig(topic.name, config)
+    this.#options.logs.updateTopicConfigs(configs)
   }
 
   /** Opens anew what could not be opened, or failed, now that its directory works again. Acknowledged records are all there. */
@@ -433,6 +436,11 @@ export class ReplicaManager implements ReplicaService {
 
 /** Partitions of one fetch that are read before others get a turn of the event loop. */
 const partitionsPerTurn = 500
+
+/** Those that are there: the configs of a deleted topic changed too. */
+function topicsNamed(names: Iterable<string>, image: MetadataImage): TopicImage[] {
+  return [...names].flatMap((name) => image.topics.byName(name) ?? [])
+}
 
 interface FetchAttempt {
   readonly answer: FetchAnswer

@@ -65,6 +65,7 @@ function setUp(
   const log = new FakeLog()
   const time = new ManualTime()
   const deleted: string[] = []
+  const updates: string[][] = []
   const manager = new ReplicaManager({
     platform: { clock: time, timers: time } as unknown as Platform,
     logger: silentLogger,
@@ -75,7 +76,7 @@ function setUp(
       get: () => log,
       getOrCreate: () => openLog(log),
       delete: async (topic, partition) => void deleted.push(`${topic}-${partition}`),
-      updateTopicConfig() {},
+      updateTopicConfigs: (configs) => void updates.push([...configs.keys()]),
       all: () => [log],
     },
   })
@@ -110,7 +111,7 @@ function setUp(
       ],
       ...changes,
     })
-  return { log, time, manager, create, produce, fetch, deleted }
+  return { log, time, manager, create, produce, fetch, deleted, updates }
 }
 
 test('ReplicaManager holds requests for a partition until its log is open', async () => {
@@ -265,6 +266,19 @@ test('ReplicaManager tells coordinators of leaderships that came, went and were 
   await turn()
   manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
   expect(seen).toEqual(['leads orders-0 in 0', 'resigned orders-0 in 0', 'deleted orders'])
+})
+
+test('ReplicaManager gives logs their new settings in one go, those of all topics when a broker has new ones', async () => {
+  const { manager, create, updates } = setUp()
+  create()
+  const changed = (topics: string[], brokers: string[]) =>
+    delta({ changedConfigs: { topics: new Set(topics), brokers: new Set(brokers) } })
+  const other = { ...orders, name: 'other', partitions: [] }
+  const known = new Map([orders, other].map((topic) => [topic.name, topic]))
+  const topics = { ...image.topics, byName: (name: string) => known.get(name), all: () => known.values() }
+  manager.applyDelta(changed(['other', 'deleted'], []), { ...image, topics })
+  manager.applyDelta(changed(['other'], ['']), { ...image, topics })
+  expect(updates).toEqual([['other'], ['orders', 'other']])
 })
 
 test('ReplicaManager tells where an epoch ends, as the leader in the epoch that the client knows', async () => {
