@@ -230,8 +230,7 @@ export const fetchScenarios: Scenarios = {
 
   racks: async (broker) => {
     const topic = await filled(broker, 'a')
-    for (const version of versionsOf(apis.Fetch, 11))
-      await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
+    for (const version of versionsOf(apis.Fetch, 11)) await fetch(broker, version, [{ topic }], { rackId: 'somewhere' })
   },
 
   'packed batches as they were produced': async (broker) => {
