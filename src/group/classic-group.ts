@@ -169,14 +169,22 @@ export class ClassicGroup {
     if (this.isLeader(memberId)) this.#leaderId = this.members.keys().next().value ?? null
   }
 
-  /** Puts a static member's new run in the place of the old one: leadership, assignment and place stay. */
+  /** Puts a static member's new run in the place of the old one: leadership, assignment and its place in the order stay. */
   replace(old: Member, member: Member): void {
     const wasLeader = this.isLeader(old.memberId)
+    const order = [...this.members.values()]
+    const later = order.slice(order.indexOf(old) + 1)
     const protocolType = this.#protocolType ?? ''
     this.remove(old)
     this.add(member, protocolType)
     member.assignment = old.assignment
     if (wasLeader) this.#leaderId = member.memberId
+    for (const each of later) this.#moveToEnd(each)
+  }
+
+  #moveToEnd(member: Member): void {
+    this.members.delete(member.memberId)
+    this.members.set(member.memberId, member)
   }
 
   /** The leader stays when it has joined; otherwise the first member that has takes over. False: no member has joined. */
@@ -278,6 +286,7 @@ export class ClassicGroup {
       const stored = Member.fromRecord(record, protocol)
       const member = this.members.get(record.memberId) ?? stored
       if (member === stored) this.add(member, protocolType)
+      else this.#moveToEnd(member) // all in the order of the record
       member.sessionTimeoutMs = stored.sessionTimeoutMs
       member.rebalanceTimeoutMs = stored.rebalanceTimeoutMs
       // A member that is here knows more protocols than the record does; one of an older record knows another.
