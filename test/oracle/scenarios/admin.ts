@@ -176,9 +176,9 @@ async function readFrom(broker: Recorder, topic: string, offsets: readonly numbe
   }
 }
 
-/** Kafka answers before the broker has seen the change. */
+/** Kafka answers before the broker has seen the change, but a broker sees changes in their order: a later one is waited for. */
 async function describeWhenSettled(broker: Recorder, name: string): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  await broker.createTopic(broker.named(`settled-${broker.topicIds.size}`))
   await broker.ask(apis.DescribeConfigs, 4, {
     resources: [{ resourceType: topicType, resourceName: name, configurationKeys: null }],
   })

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../../src/base/index.ts'
 import { apis } from '../../../src/protocol/index.ts'
+import { until } from '../../support/condition.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Scenarios } from '../scenario.ts'
 import { versionsOf } from '../versions.ts'
@@ -153,8 +154,13 @@ export const offsetScenarios: Scenarios = {
     await commit(broker, 8, group, topic, { partition: 0, offset: 7 })
     await broker.ask(apis.DeleteTopics, 5, { topicNames: [topic], timeoutMs: 10_000 })
     await broker.untilGone(topic)
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    await broker.ask(apis.OffsetFetch, 7, { groupId: group, topics: [{ name: topic, partitionIndexes: [0] }] })
+    const offsets = { groupId: group, topics: [{ name: topic, partitionIndexes: [0] }] }
+    const areGone = async () => {
+      const { topics } = await broker.unrecorded(apis.OffsetFetch, 7, offsets)
+      return topics[0]?.partitions[0]?.committedOffset === -1
+    }
+    await until(areGone, 'the offsets are gone') // both forget them some time after the topic
+    await broker.ask(apis.OffsetFetch, 7, offsets)
     await commit(broker, 8, group, topic, { partition: 0, offset: 8 })
   },
 }
