@@ -1,4 +1,4 @@
-import { assert } from '../base/index.ts'
+import { assert, Deque } from '../base/index.ts'
 
 /** 'raft' goes first: an election or a commit must not wait behind a produce storm. */
 export type FlushLane = 'raft' | 'log'
@@ -18,7 +18,7 @@ interface Waiting {
  */
 export class FlushScheduler {
   readonly #maxConcurrent: number
-  readonly #lanes: Record<FlushLane, Queue<Waiting>> = { raft: new Queue(), log: new Queue() }
+  readonly #lanes: Record<FlushLane, Deque<Waiting>> = { raft: new Deque(), log: new Deque() }
   #running = 0
 
   /** `maxConcurrent`: 1 or more, less than the threads of the pool. One more may run for Raft alone. */
@@ -32,7 +32,7 @@ export class FlushScheduler {
     return new Promise((resolve, reject) => {
       const waiting = { work, resolve, reject }
       if (this.#mayStart(lane)) this.#start(waiting)
-      else this.#lanes[lane].push(waiting)
+      else this.#lanes[lane].pushBack(waiting)
     })
   }
 
@@ -63,31 +63,10 @@ export class FlushScheduler {
     this.#running--
     for (const lane of ['raft', 'log'] as const) {
       while (this.#mayStart(lane)) {
-        const next = this.#lanes[lane].shift()
+        const next = this.#lanes[lane].popFront()
         if (next === undefined) break
         this.#start(next)
       }
     }
-  }
-}
-
-/** First in, first out; both ends cost the same whatever its length. */
-class Queue<T> {
-  #items: (T | undefined)[] = []
-  #head = 0
-
-  push(item: T): void {
-    this.#items.push(item)
-  }
-
-  shift(): T | undefined {
-    if (this.#head === this.#items.length) return undefined
-    const item = this.#items[this.#head]
-    this.#items[this.#head++] = undefined
-    if (this.#head > 64 && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head)
-      this.#head = 0
-    }
-    return item
   }
 }

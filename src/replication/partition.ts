@@ -28,8 +28,6 @@ export interface PartitionOptions {
   readonly log: PartitionLog
   /** The topic's min.insync.replicas now. */
   readonly minInSyncReplicas: () => number
-  /** The first known high watermark, from the checkpoint; 0 when there is none. */
-  readonly initialHighWatermark: Offset
 }
 
 /**
@@ -77,7 +75,7 @@ export class Partition implements LogListener {
     this.#platform = options.platform
     this.#minInSyncReplicas = options.minInSyncReplicas
     this.#highWatermark = Math.min(
-      Math.max(options.initialHighWatermark, options.log.logStartOffset),
+      Math.max(options.log.highWatermark, options.log.logStartOffset),
       options.log.logEndOffset,
     )
     options.log.setListener(this)

@@ -160,7 +160,6 @@ export class ReplicaManager implements ReplicaService {
       platform: this.#options.platform,
       log,
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
-      initialHighWatermark: log.highWatermark,
     })
     this.#changeRole(hosted.partition, hosted.image)
   }

@@ -32,7 +32,6 @@ function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } =
     platform: { clock: time, timers: time } as unknown as Platform,
     log,
     minInSyncReplicas: () => options.minInSyncReplicas ?? 1,
-    initialHighWatermark: 0,
   })
   partition.applyImage(options.image ?? image())
   const append = (requiredAcks: 0 | 1 | -1, records = Buffer.from('abc')) =>
