@@ -14,9 +14,13 @@ export interface Outcome {
   readonly output: string
 }
 
-export interface RunOptions {
-  readonly input?: string | Buffer
-  readonly env?: Readonly<Record<string, string>>
+export interface StartOptions {
+  readonly env?: Readonly<Record<string, string>> | undefined
+  readonly cwd?: string | undefined
+}
+
+export interface RunOptions extends StartOptions {
+  readonly input?: string | Buffer | undefined
   /** The program is killed then, and the run fails. */
   readonly timeoutMs?: number
 }
@@ -25,9 +29,9 @@ export interface RunOptions {
 export async function runProgram(
   command: string,
   args: readonly string[],
-  { input = '', timeoutMs = 60_000, env }: RunOptions = {},
+  { input = '', timeoutMs = 60_000, ...options }: RunOptions = {},
 ): Promise<Outcome> {
-  const program = startProgram(command, args, env)
+  const program = startProgram(command, args, options)
   program.write(input)
   program.endInput()
   return await program.ended(timeoutMs)
@@ -58,10 +62,10 @@ export interface RunningProgram {
 export function startProgram(
   command: string,
   args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
+  { env = {}, cwd }: StartOptions = {},
 ): RunningProgram {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('ROOKERY_'))
-  const child = spawn(command, args, { env: { ...Object.fromEntries(inherited), ...env }, stdio: 'pipe' })
+  const child = spawn(command, args, { env: { ...Object.fromEntries(inherited), ...env }, cwd, stdio: 'pipe' })
   const collected = { stdout: '', stderr: '' }
   collect(child.stdout, (text) => (collected.stdout += text))
   collect(child.stderr, (text) => (collected.stderr += text))

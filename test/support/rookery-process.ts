@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { until } from './condition.ts'
+import { type RunningProgram, type StartOptions, startProgram } from './programs.ts'
 
 const main = join(import.meta.dirname, '../../src/cli/main.ts')
+/** Longer than any test: what bounds a command is its test. */
+const maxRunMs = 300_000
 
 /** What a program left behind. */
 export interface Finished {
@@ -12,61 +13,44 @@ export interface Finished {
   readonly stderr: string
 }
 
-export interface RunOptions {
+export interface RunOptions extends StartOptions {
   readonly input?: string | Buffer
-  readonly env?: Readonly<Record<string, string>>
-  readonly cwd?: string
 }
 
 /** The `rookery` program in a process of its own. */
 export class RookeryProcess {
-  readonly #child: ChildProcess
-  readonly #finished: Promise<Finished>
-  stdout = ''
-  stderr = ''
+  readonly #program: RunningProgram
 
-  constructor(args: readonly string[], options: RunOptions = {}) {
-    const { input, env = {}, cwd } = options
-    const child = spawn(process.execPath, [main, ...args], { env: { ...cleanEnvironment(), ...env }, cwd })
-    this.#child = child
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.stderr += text
-    })
-    child.stdin.on('error', () => undefined) // it may end before it has read all
-    child.stdin.end(input)
-    this.#finished = new Promise((resolve) => {
-      child.once('close', (code) => resolve({ code, stdout: this.stdout, stderr: this.stderr }))
-    })
+  constructor(args: readonly string[], { input = '', ...options }: RunOptions = {}) {
+    this.#program = startProgram(process.execPath, [main, ...args], options)
+    this.#program.write(input)
+    this.#program.endInput()
+  }
+
+  get stdout(): string {
+    return this.#program.stdout
+  }
+
+  get stderr(): string {
+    return this.#program.stderr
   }
 
   get finished(): Promise<Finished> {
-    return this.#finished
+    return this.#program.ended(maxRunMs).then(({ exitCode, stdout, stderr }) => ({ code: exitCode, stdout, stderr }))
   }
 
   async signal(signal: NodeJS.Signals): Promise<Finished> {
-    this.#child.kill(signal)
-    return await this.#finished
+    this.#program.kill(signal)
+    return await this.finished
   }
 
   /** Waits for `text` on the standard output or error. */
   async untilSays(text: string): Promise<void> {
-    const isOver = () => this.#child.exitCode !== null
-    await until(() => this.stdout.includes(text) || this.stderr.includes(text) || isOver(), `output of ${text}`)
-    if (!this.stdout.includes(text) && !this.stderr.includes(text)) {
-      throw new Error(`It ended without saying ${text}:\n${this.stdout}${this.stderr}`)
-    }
+    await this.#program.until(({ stdout, stderr }) => stdout.includes(text) || stderr.includes(text), text)
   }
 }
 
 /** Runs a command to its end. */
 export async function rookery(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return await new RookeryProcess(args, options).finished
-}
-
-/** Switches of the tests are no settings of a node. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('ROOKERY_')))
 }
