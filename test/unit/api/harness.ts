@@ -56,6 +56,7 @@ import type {
 } from '../../../src/replication/index.ts'
 
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
 const brokerId = 1 as BrokerId
@@ -71,6 +72,7 @@ export function brokerImage(id: number, changes: Partial<BrokerImage> = {}): Bro
     logDirs: [],
     fenced: false,
     inControlledShutdown: false,
+    features: [],
     ...changes,
   }
 }
@@ -89,6 +91,7 @@ export function partitionImage(partition: number, changes: Partial<PartitionImag
     leader: brokerId,
     leaderEpoch: 0 as LeaderEpoch,
     partitionEpoch: 0 as PartitionEpoch,
+    ...settledReplicas,
     ...changes,
   }
 }
@@ -135,6 +138,7 @@ class FakeCoordination implements Coordination {
         size: brokers.length,
         broker: (id) => brokers.find((each) => each.brokerId === id),
         brokers: () => brokers,
+        controllers: () => [],
       },
       topics: {
         size: topics.size,

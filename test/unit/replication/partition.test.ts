@@ -6,6 +6,7 @@ import { Partition } from '../../../src/replication/partition.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const other = 2 as BrokerId
@@ -18,6 +19,7 @@ function image(changes: Partial<PartitionImage> = {}): PartitionImage {
     leader: self,
     leaderEpoch: 3 as LeaderEpoch,
     partitionEpoch: 0 as PartitionEpoch,
+    ...settledReplicas,
     ...changes,
   }
 }

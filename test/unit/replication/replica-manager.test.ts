@@ -8,6 +8,7 @@ import { silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const ordersId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
@@ -23,6 +24,7 @@ const orders: TopicImage = {
       leader: self,
       leaderEpoch: 0 as LeaderEpoch,
       partitionEpoch: 0 as PartitionEpoch,
+      ...settledReplicas,
     },
   ],
 }
@@ -30,7 +32,7 @@ const orders: TopicImage = {
 const image: MetadataImage = {
   index: 1,
   term: 1,
-  cluster: { size: 0, broker: () => undefined, brokers: () => [] },
+  cluster: { size: 0, broker: () => undefined, brokers: () => [], controllers: () => [] },
   topics: {
     size: 1,
     byName: () => orders,
