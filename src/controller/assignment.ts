@@ -1,6 +1,6 @@
 import type { BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../base/index.ts'
 import { type MetadataImage, type MetadataRecord, noLeader } from '../metadata/index.ts'
-import { electLeader, isActive } from './election.ts'
+import { isActive } from './partition-change.ts'
 
 /**
  * Why the replicas that a client chose for a partition can't be; undefined when they can. `factor`: how many replicas it
@@ -34,7 +34,7 @@ export function partitionRecords(
 ): MetadataRecord[] {
   return replicasByPartition.map((replicas, i) => {
     const isr = replicas.filter((brokerId) => isActive(image, brokerId))
-    const leader = electLeader({ replicas, isr, leader: noLeader }, (brokerId) => isr.includes(brokerId))
+    const leader = isr[0] ?? noLeader
     return {
       type: 'Partition',
       topicId,

@@ -12,7 +12,7 @@ import {
 import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
-import type { Endpoint, MetadataImage } from '../metadata/index.ts'
+import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
 import { type NodeId, RaftNode } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
@@ -126,9 +126,12 @@ class Node implements RunningNode {
     await coordination.start({
       brokerId: this.brokerId,
       incarnationId: platform.random.uuid(),
+      clusterId: this.#clusterId,
       endpoints,
       rack: this.#config.values.brokerRack,
       logDirs: logs.directoryIds,
+      features: supportedFeatures,
+      previousBrokerEpoch: null,
     })
     await replicas.whenOpened()
     await replicas.deleteStrays(coordination.image)
@@ -194,6 +197,10 @@ class Node implements RunningNode {
         defaultPartitionCount: values.numPartitions,
         defaultReplicationFactor: values.defaultReplicationFactor,
         topicDeletionEnabled: values.deleteTopicEnable,
+        defaultMinInSyncReplicas: values.minInsyncReplicas,
+        uncleanLeaderElectionEnabled: values.uncleanLeaderElectionEnable,
+        nodeId: this.brokerId,
+        growingTopics: new Map(),
         fixedTopics: new Set([groupTopic]),
       },
       configRules: {

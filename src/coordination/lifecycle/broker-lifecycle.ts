@@ -61,10 +61,13 @@ export class BrokerLifecycle {
         logger.info({ brokerEpoch: result.brokerEpoch }, 'broker registered')
         return result.brokerEpoch
       }
+      const { reason } = result
+      // Only the session of another run ends by itself.
+      if (reason !== 'duplicate-registration') throw new CoordinationError('registration-refused', result.message)
       if (platform.clock.monotonic() + heartbeatIntervalMs >= deadlineMs || this.#isStopped) {
-        throw new CoordinationError(result.reason, result.message)
+        throw new CoordinationError(reason, result.message)
       }
-      logger.warn({ reason: result.reason }, 'broker registration refused, trying again')
+      logger.warn({ reason }, 'broker registration refused, trying again')
       await new Promise<void>((resolve) => platform.timers.set(heartbeatIntervalMs, resolve))
     }
   }
@@ -104,7 +107,7 @@ export class BrokerLifecycle {
       if (!result.ok) await this.register(deadlineMs)
     } catch (error) {
       if (this.#isStopped) return
-      if (!(error instanceof CoordinationError) || error.reason === 'duplicate-registration') {
+      if (!(error instanceof CoordinationError) || isFinal(error)) {
         onFault(error instanceof Error ? error : new Error(messageOf(error)))
         return
       }
@@ -118,4 +121,8 @@ export class BrokerLifecycle {
     const wantShutdown = this.#wantShutdown
     return ask('heartbeat', { ...this.run, appliedIndex: appliedIndex(), wantFence: false, wantShutdown }, deadlineMs)
   }
+}
+
+function isFinal({ reason }: CoordinationError): boolean {
+  return reason === 'duplicate-registration' || reason === 'registration-refused'
 }

@@ -2,7 +2,11 @@ import type { BrokerId } from '../../base/index.ts'
 import {
   allocateProducerIds,
   alterConfigs,
+  alterPartition,
+  alterPartitionReassignments,
+  assignReplicasToDirs,
   BrokerSessions,
+  balanceLeaders,
   type ConfigRules,
   type ControllerAnswer,
   ControllerLoop,
@@ -12,10 +16,17 @@ import {
   createTopics,
   type Decide,
   deleteTopics,
+  electLeaders,
+  electUncleanLeaders,
   fenceBroker,
+  growInternalTopics,
   handleHeartbeat,
+  isActive,
   type RecordSink,
   registerBroker,
+  registerController,
+  unregisterBroker,
+  updateFeatures,
 } from '../../controller/index.ts'
 import type { MetadataImage, MetadataRecord } from '../../metadata/index.ts'
 import type { Clock, Random } from '../../platform/index.ts'
@@ -66,9 +77,9 @@ export class ActiveController implements ControllerChannel {
   activate(image: MetadataImage): void {
     this.#sessions = new BrokerSessions(this.#options.sessionTimeoutMs)
     this.loop.activate(image)
-    const { clusterId } = this.#options
-    if (clusterStart(image, clusterId).length === 0) return
-    this.#decide((head) => clusterStart(head, clusterId))
+    const { clusterId, settings } = this.#options
+    if (clusterStart(image, clusterId, settings).length === 0) return
+    this.#decide((head) => clusterStart(head, clusterId, settings))
   }
 
   ask<Kind extends ControllerRequestKind>(
@@ -83,11 +94,27 @@ export class ActiveController implements ControllerChannel {
   fenceSilentBrokers(): readonly BrokerId[] {
     const { head } = this.loop
     if (head === undefined) return []
-    const { localBrokerId, platform } = this.#options
+    const { localBrokerId, platform, settings } = this.#options
     const others = [...head.cluster.brokers()].filter((broker) => !broker.fenced && broker.brokerId !== localBrokerId)
     const silent = this.#sessions.expired(others, platform.clock.monotonic()).map((broker) => broker.brokerId)
-    for (const brokerId of silent) this.#decide((image) => fenceBroker(image, brokerId))
+    for (const brokerId of silent) this.#decide((image) => fenceBroker(image, brokerId, settings))
     return silent
+  }
+
+  /** The `auto.leader.rebalance.enable` of a round; one that is unfinished goes on with the next. */
+  balanceLeaders(maxImbalancePercentage: number): void {
+    const { settings } = this.#options
+    this.#decide((head) => balanceLeaders(head, { maxImbalancePercentage }, settings).records)
+  }
+
+  /** For partitions without a leader whose topics have come to allow it. */
+  electUncleanLeaders(): void {
+    this.#decide((head) => electUncleanLeaders(head, this.#options.settings))
+  }
+
+  /** More replicas for internal topics, when there are more brokers. */
+  growInternalTopics(): void {
+    this.#decide((head) => growInternalTopics(head, this.#options.settings))
   }
 
   /** Of the controller's own accord. Nobody waits for it: whatever is decided next comes after it in the log. */
@@ -118,17 +145,43 @@ export class ActiveController implements ControllerChannel {
       alterConfigs:
         ({ requests, validateOnly }) =>
         (head) =>
-          alterConfigs(head, requests, { configRules, validateOnly }),
+          alterConfigs(head, requests, { settings, configRules, validateOnly }),
       registerBroker: (registration) => (head, nextIndex) => {
         const registered = head.cluster.broker(registration.brokerId)
         const registeredRunIsAlive = registered !== undefined && this.#sessions.isAlive(registered, clock.monotonic())
-        return registerBroker(head, registration, { nextIndex, registeredRunIsAlive })
+        return registerBroker(head, registration, { settings, nextIndex, registeredRunIsAlive })
       },
       heartbeat: (heartbeat) => {
-        this.#sessions.heard(heartbeat, clock.monotonic()) // also when the queue is long: it did come in time
-        return (head) => handleHeartbeat(head, heartbeat)
+        const nowMs = clock.monotonic()
+        const { brokerId, brokerEpoch } = heartbeat
+        // Also when the queue is long: it did come in time. Only of the registered run: another's would take its place.
+        if (this.loop.head?.cluster.broker(brokerId)?.brokerEpoch === brokerEpoch)
+          this.#sessions.heard(heartbeat, nowMs)
+        return (head) => {
+          const othersKnowOfShutdown =
+            head.cluster.broker(brokerId)?.inControlledShutdown === true &&
+            this.#sessions.othersHave(heartbeat, otherActiveBrokers(head, brokerId), head.index, nowMs)
+          return handleHeartbeat(head, heartbeat, { settings, othersKnowOfShutdown })
+        }
       },
+      unregisterBroker:
+        ({ brokerId }) =>
+        (head) =>
+          unregisterBroker(head, brokerId, settings),
+      registerController: (registration) => (head) => registerController(head, registration),
+      alterPartition: (request) => (head) => alterPartition(head, request, settings),
+      electLeaders: (request) => (head) => electLeaders(head, request, settings),
+      alterPartitionReassignments: (request) => (head) => alterPartitionReassignments(head, request, settings),
+      assignReplicasToDirs: (request) => (head) => assignReplicasToDirs(head, request, settings),
+      updateFeatures:
+        ({ updates, validateOnly }) =>
+        (head) =>
+          updateFeatures(head, updates, { settings, validateOnly }),
       allocateProducerIds: (run) => (head) => allocateProducerIds(head, run),
     }
   }
+}
+
+function otherActiveBrokers(image: MetadataImage, brokerId: BrokerId) {
+  return [...image.cluster.brokers()].filter((other) => other.brokerId !== brokerId && isActive(image, other.brokerId))
 }

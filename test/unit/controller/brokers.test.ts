@@ -1,14 +1,30 @@
 import { describe, expect, test } from 'vitest'
 import type { BrokerId } from '../../../src/base/index.ts'
-import { fenceBroker, handleHeartbeat, registerBroker, unregisterBroker } from '../../../src/controller/index.ts'
+import type { BrokerHeartbeat } from '../../../src/controller/index.ts'
+import {
+  handleHeartbeat as decideHeartbeat,
+  fenceBroker,
+  registerBroker,
+  unregisterBroker,
+} from '../../../src/controller/index.ts'
 import type { MetadataImage, MetadataRecord } from '../../../src/metadata/index.ts'
 import { brokerEpoch, brokerId, imageOf, registration, step, topicRecords, uuid } from '../metadata/support.ts'
+import { settings } from './support.ts'
 
-const noneAlive = { nextIndex: 50, registeredRunIsAlive: false }
+const noneAlive = { settings, nextIndex: 50, registeredRunIsAlive: false }
 
 function run(id: number, incarnation: number) {
   const { endpoints, rack, logDirs } = registration(id)
-  return { brokerId: brokerId(id), incarnationId: uuid(incarnation), endpoints, rack, logDirs }
+  return {
+    brokerId: brokerId(id),
+    incarnationId: uuid(incarnation),
+    clusterId: '',
+    endpoints,
+    rack,
+    logDirs,
+    features: [],
+    previousBrokerEpoch: null,
+  }
 }
 
 function heartbeat(
@@ -26,6 +42,9 @@ function heartbeat(
     ...fields,
   }
 }
+
+const handleHeartbeat = (image: MetadataImage, beat: BrokerHeartbeat, othersKnowOfShutdown = true) =>
+  decideHeartbeat(image, beat, { settings, othersKnowOfShutdown })
 
 /** The partitions of 'orders', short: replicas are in the topic. */
 function partitions(image: MetadataImage) {
@@ -62,11 +81,11 @@ describe('registerBroker()', () => {
   })
 
   test('another run is refused while the one before is alive, and not when it is fenced', () => {
-    const alive = { nextIndex: 50, registeredRunIsAlive: true }
+    const alive = { settings, nextIndex: 50, registeredRunIsAlive: true }
     const refused = registerBroker(threeBrokers, run(1, 8), alive)
     expect(refused.records).toEqual([])
     expect(refused.response).toMatchObject({ ok: false, reason: 'duplicate-registration' })
-    const fenced = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1)))
+    const fenced = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1), settings))
     expect(registerBroker(fenced, run(1, 8), { ...alive, nextIndex: 60 }).response).toMatchObject({ ok: true })
   })
 
@@ -88,7 +107,7 @@ describe('registerBroker()', () => {
       [-1, [1], 1],
     ])
     const { records, response } = handleHeartbeat(registered, heartbeat(registered, 1))
-    expect(response).toEqual({ ok: true, fenced: false, inControlledShutdown: false })
+    expect(response).toEqual({ ok: true, fenced: false, inControlledShutdown: false, mayStop: false })
     expect(partitions(replayed(registered, records, 51))).toEqual([
       [1, [1], 2],
       [1, [1], 2],
@@ -101,7 +120,10 @@ describe('handleHeartbeat()', () => {
 
   test('unfences a broker only once it has its own registration', () => {
     const early = handleHeartbeat(fenced, heartbeat(fenced, 1, { appliedIndex: 39 }))
-    expect(early).toEqual({ records: [], response: { ok: true, fenced: true, inControlledShutdown: false } })
+    expect(early).toEqual({
+      records: [],
+      response: { ok: true, fenced: true, inControlledShutdown: false, mayStop: false },
+    })
     const { response } = handleHeartbeat(fenced, heartbeat(fenced, 1, { appliedIndex: 40 }))
     expect(response).toMatchObject({ fenced: false })
   })
@@ -140,13 +162,17 @@ describe('handleHeartbeat()', () => {
       [1, [1], 0],
     ])
     expect(image.cluster.broker(brokerId(1))).toMatchObject({ inControlledShutdown: true, fenced: false })
-    expect(handleHeartbeat(image, heartbeat(image, 1, { wantShutdown: true })).records).toEqual([])
+    const again = handleHeartbeat(image, heartbeat(image, 1, { wantShutdown: true }), false)
+    expect(again).toEqual({
+      records: [],
+      response: { ok: true, fenced: false, inControlledShutdown: true, mayStop: false },
+    })
   })
 })
 
 describe('fenceBroker()', () => {
   test('moves leaderships, shrinks ISRs and keeps the last member of an ISR', () => {
-    const image = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1)))
+    const image = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1), settings))
     expect(partitions(image)).toEqual([
       [2, [2, 3], 1],
       [2, [2, 3], 0],
@@ -157,24 +183,24 @@ describe('fenceBroker()', () => {
   })
 
   test('is settled by its last record: after any part of it, it can be decided again to the same end', () => {
-    const records = fenceBroker(threeBrokers, brokerId(1))
+    const records = fenceBroker(threeBrokers, brokerId(1), settings)
     const whole = partitions(replayed(threeBrokers, records))
     for (let stored = 0; stored < records.length; stored++) {
       const part = replayed(threeBrokers, records.slice(0, stored))
-      const rest = fenceBroker(part, brokerId(1))
+      const rest = fenceBroker(part, brokerId(1), settings)
       expect(partitions(replayed(part, rest, 51))).toEqual(whole)
     }
   })
 
   test('of one that is fenced, or unknown, is nothing', () => {
-    const image = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1)))
-    expect(fenceBroker(image, brokerId(1))).toEqual([])
-    expect(fenceBroker(image, brokerId(9))).toEqual([])
+    const image = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1), settings))
+    expect(fenceBroker(image, brokerId(1), settings)).toEqual([])
+    expect(fenceBroker(image, brokerId(9), settings)).toEqual([])
   })
 
   test('all brokers, one after the other, leaves the last of each ISR, without a leader', () => {
     let image = threeBrokers
-    for (const id of [1, 2, 3]) image = replayed(image, fenceBroker(image, brokerId(id)), 50 + id)
+    for (const id of [1, 2, 3]) image = replayed(image, fenceBroker(image, brokerId(id), settings), 50 + id)
     expect(partitions(image)?.map(([leader, isr]) => [leader, isr])).toEqual([
       [-1, [3]],
       [-1, [3]],
@@ -190,12 +216,12 @@ describe('fenceBroker()', () => {
 })
 
 test('unregisterBroker() removes the registration and moves what the broker led', () => {
-  const image = replayed(threeBrokers, unregisterBroker(threeBrokers, 2 as BrokerId))
+  const image = replayed(threeBrokers, unregisterBroker(threeBrokers, 2 as BrokerId, settings).records)
   expect(image.cluster.broker(brokerId(2))).toBeUndefined()
   expect(partitions(image)).toEqual([
     [1, [1, 3], 0],
     [3, [3, 1], 1],
     [1, [1], 0],
   ])
-  expect(unregisterBroker(image, 2 as BrokerId)).toEqual([])
+  expect(unregisterBroker(image, 2 as BrokerId, settings)).toMatchObject({ records: [], response: { ok: false } })
 })

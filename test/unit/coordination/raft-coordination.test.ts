@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CoordinationError } from '../../../src/coordination/index.ts'
-import { encodeRecords, type MetadataImage } from '../../../src/metadata/index.ts'
+import { encodeRecords, type MetadataImage, metadataVersion } from '../../../src/metadata/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { describeImage } from '../metadata/support.ts'
 import { localId, newRun, newTopic, nodeOn, TestDisk, type TestNode } from './support.ts'
@@ -54,7 +54,7 @@ describe('Raft coordination of one node', () => {
     expect(result).toMatchObject({ ok: true, name: 'orders', partitionCount: 3, replicationFactor: 1 })
     expect(partitionsOf(coordination.image, 'orders')).toEqual(Array(3).fill({ leader: 1, leaderEpoch: 0, isr: [1] }))
     expect(coordination.image.clusterId).toBe('test-cluster')
-    expect(coordination.image.features).toEqual(new Map([['metadata.version', 1]]))
+    expect(coordination.image.features.get('metadata.version')).toBe(metadataVersion.latest)
     expect(coordination.state).toEqual({
       mode: 'raft',
       controllerId: localId,
@@ -293,7 +293,10 @@ describe('Raft coordination of one node', () => {
   test.each<[string, () => Uint8Array]>([
     ['an unknown record', () => Buffer.of(1, 0x91, 0x92, 0x63, 0x00)],
     ['another format', () => Buffer.of(9)],
-    ['a newer metadata.version', () => encodeRecords([{ type: 'FeatureLevel', name: 'metadata.version', level: 2 }])],
+    [
+      'a newer metadata.version',
+      () => encodeRecords([{ type: 'FeatureLevel', name: 'metadata.version', level: metadataVersion.latest + 1 }]),
+    ],
     [
       'a record that contradicts',
       () => encodeRecords([{ type: 'RemoveTopic', topicId: newRun(newWorld().host.platform).incarnationId }]),
