@@ -2,6 +2,7 @@ import type { BrokerEpoch, BrokerId, ControllerEpoch, Offset, ProducerId, Uuid }
 import type {
   AlterConfigRequest,
   AlterConfigResult,
+  AlterPartitionResult,
   BrokerRegistration,
   CreatePartitionsRequest,
   CreatePartitionsResult,
@@ -9,6 +10,7 @@ import type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  IsrChange,
 } from '../controller/index.ts'
 import type { MetadataDelta, MetadataImage } from '../metadata/index.ts'
 
@@ -39,6 +41,14 @@ export interface Coordination {
   onMetadata(listener: MetadataListener): void
   /** Quorum or storage is broken beyond repair in this process: the node must stop. */
   onFault(listener: (error: Error) => void): void
+
+  /** Of this run; undefined until it is registered. */
+  readonly brokerEpoch: BrokerEpoch | undefined
+  /**
+   * ISRs as this broker, their leader, wants them. May be asked again, with the same answer, when it rejects with a
+   * `CoordinationError`.
+   */
+  alterPartitions(changes: readonly IsrChange[]): Promise<AlterPartitionResult>
 
   readonly admin: Admin
   /**

@@ -24,6 +24,7 @@
 export type {
   AlterConfigRequest,
   AlterConfigResult,
+  AlterPartitionResult,
   BrokerRegistration,
   ConfigChange,
   CreatePartitionsRequest,
@@ -33,6 +34,9 @@ export type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  IsrChange,
+  IsrChangeRefusal,
+  IsrChangeResult,
 } from '../controller/index.ts'
 export type {
   Admin,

@@ -17,6 +17,7 @@ import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../netwo
 import { type NodeId, RaftNode } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { askForIsrs } from './isr-answers.ts'
 import { LedPartitionStore } from './partition-store.ts'
 import type { NodeOptions, RunningNode } from './running-node.ts'
 import { createDeclaredTopics } from './topic-declarations.ts'
@@ -88,6 +89,7 @@ class Node implements RunningNode {
 
   async start(): Promise<void> {
     const { platform, logger, topics = [] } = this.#options
+    const { values } = this.#config
     const logs = await this.#openLogs()
     const coordination = await this.#openCoordination(logs)
     const replicas = new ReplicaManager({
@@ -96,7 +98,22 @@ class Node implements RunningNode {
       localId: this.brokerId,
       logs,
       topicConfig: (topic, image) => this.#topicConfig(topic, image),
+      brokerEpoch: () => coordination.brokerEpoch,
+      askForIsrs: askForIsrs(coordination),
+      maxLagMs: values.replicaLagTimeMaxMs,
+      fetching: {
+        listenerName: this.#config.interBrokerListenerName,
+        settings: {
+          maxWaitMs: values.replicaFetchWaitMaxMs,
+          minBytes: values.replicaFetchMinBytes,
+          maxPartitionBytes: values.replicaFetchMaxBytes,
+          maxBytes: values.replicaFetchResponseMaxBytes,
+          backoffMs: values.replicaFetchBackoffMs,
+          requestTimeoutMs: values.replicaSocketTimeoutMs,
+        },
+      },
     })
+    this.#stops.push(async () => replicas.stop())
     const groups = this.#createGroups(coordination, replicas)
     coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
     logs.setListener({

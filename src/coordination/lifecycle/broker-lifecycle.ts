@@ -45,6 +45,11 @@ export class BrokerLifecycle {
     this.#options = options
   }
 
+  /** Undefined until it is registered. */
+  get brokerEpoch(): BrokerEpoch | undefined {
+    return this.#brokerEpoch
+  }
+
   /** This run, as it is registered. */
   get run(): BrokerRun {
     assert(this.#brokerEpoch !== undefined, 'a broker registers before it does anything else')

@@ -6,7 +6,14 @@ import {
   messageOf,
   type ProducerId,
 } from '../../base/index.ts'
-import type { BrokerRegistration, ConfigRules, ControllerSettings, RecordSink } from '../../controller/index.ts'
+import type {
+  AlterPartitionResult,
+  BrokerRegistration,
+  ConfigRules,
+  ControllerSettings,
+  IsrChange,
+  RecordSink,
+} from '../../controller/index.ts'
 import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
 import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
 import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
@@ -46,11 +53,18 @@ export interface RaftCoordinationOptions {
 const registrationTimeoutMs = 60_000
 /** How long a controlled stop waits to hand its leaderships over. */
 const shutdownTimeoutMs = 5_000
+/** How long a change of ISRs may take before it is asked for again. */
+const alterPartitionTimeoutMs = 30_000
 /** How long a block of producer ids may take. */
 const producerIdsTimeoutMs = 30_000
 
 /** Requests that may be made twice: a second one finds what the first did, or does no harm. */
-const repeatable: ReadonlySet<ControllerRequestKind> = new Set(['registerBroker', 'heartbeat', 'allocateProducerIds'])
+const repeatable: ReadonlySet<ControllerRequestKind> = new Set([
+  'registerBroker',
+  'heartbeat',
+  'allocateProducerIds',
+  'alterPartition',
+])
 
 export function createRaftCoordination(options: RaftCoordinationOptions): Coordination {
   return new RaftCoordination(options)
@@ -144,6 +158,10 @@ class RaftCoordination implements Coordination {
     }
   }
 
+  get brokerEpoch(): BrokerEpoch | undefined {
+    return this.#lifecycle?.brokerEpoch
+  }
+
   onMetadata(listener: MetadataListener): void {
     this.#listeners.push(listener)
   }
@@ -191,6 +209,12 @@ class RaftCoordination implements Coordination {
     const result = await this.#ask('allocateProducerIds', this.#lifecycle.run, deadlineMs)
     if (result.ok) return result
     throw new CoordinationError('not-registered', 'The controller does not know this run of the broker')
+  }
+
+  async alterPartitions(changes: readonly IsrChange[]): Promise<AlterPartitionResult> {
+    if (this.#lifecycle?.brokerEpoch === undefined) return { ok: false, reason: 'stale-broker-epoch' }
+    const deadlineMs = this.#options.platform.clock.monotonic() + alterPartitionTimeoutMs
+    return await this.#ask('alterPartition', { ...this.#lifecycle.run, changes }, deadlineMs)
   }
 
   // ---- what the quorum says ----

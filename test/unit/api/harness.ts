@@ -119,6 +119,7 @@ class FakeCoordination implements Coordination {
   /** Of the last request for a change that can be tried. */
   validateOnly: boolean | undefined
   fault: Error | undefined
+  readonly brokerEpoch = 1 as BrokerEpoch
   state = { mode: 'raft', controllerId: brokerId, controllerEpoch: 1 as ControllerEpoch, appliedIndex: 7 } as const
   #nextProducerId = 1000
 
@@ -126,6 +127,10 @@ class FakeCoordination implements Coordination {
     const topic = { name, topicId: topicId(this.topics.size), partitions }
     this.topics.set(name, topic)
     return topic
+  }
+
+  alterPartitions(): Promise<never> {
+    throw new Error('No API changes ISRs')
   }
 
   get image(): MetadataImage {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { BrokerId, LeaderEpoch, PartitionEpoch } from '../../../src/base/index.ts'
 import type { PartitionImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
+import type { WantedIsr } from '../../../src/replication/in-sync-replicas.ts'
 import { Partition } from '../../../src/replication/partition.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
@@ -27,6 +28,9 @@ function image(changes: Partial<PartitionImage> = {}): PartitionImage {
 function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } = {}) {
   const log = new FakeLog()
   const time = new ManualTime()
+  const isrsWanted: WantedIsr[] = []
+  const fetchAs = (replica: BrokerId, fetchOffset: number) =>
+    partition.onFollowerFetch({ replica, brokerEpoch: -1, fetchOffset, logStartOffset: 0 })
   const partition = new Partition({
     topic: 'orders',
     partition: 0,
@@ -34,11 +38,13 @@ function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } =
     platform: { clock: time, timers: time } as unknown as Platform,
     log,
     minInSyncReplicas: () => options.minInSyncReplicas ?? 1,
+    mayJoinIsr: () => true,
+    onIsrWanted: (_partition, wanted) => isrsWanted.push(wanted),
   })
   partition.applyImage(options.image ?? image())
   const append = (requiredAcks: 0 | 1 | -1, records = Buffer.from('abc')) =>
     partition.append({ topic: 'orders', partition: 0, records, requiredAcks, timeoutMs: 1000, origin: 'client' })
-  return { log, time, partition, append }
+  return { log, time, partition, append, fetchAs, isrsWanted }
 }
 
 /** The value of a promise that has settled by now, else 'pending'. */
@@ -70,13 +76,13 @@ test('Partition commits at append where acknowledgements do not wait for syncs',
 })
 
 test('Partition waits for every replica in the ISR before it answers acks=-1, but not for acks=1', async () => {
-  const { log, append, partition } = setUp({ image: image({ replicas: [self, other], isr: [self, other] }) })
+  const { log, append, fetchAs } = setUp({ image: image({ replicas: [self, other], isr: [self, other] }) })
   const all = append(-1)
   const one = append(1)
   log.completeFlush()
   expect(await settled(one)).toMatchObject({ ok: true })
   expect(await settled(all)).toBe('pending')
-  partition.setFollowerOffset(other, 3)
+  fetchAs(other, 3)
   expect(await settled(all)).toMatchObject({ ok: true, lastOffset: 2 })
 })
 
@@ -90,8 +96,8 @@ test('Partition tells when the ISR became too small after the append', async () 
   const setup = setUp({ image: image({ replicas: [self, other], isr: [self, other] }), minInSyncReplicas: 2 })
   const answer = setup.append(-1)
   setup.log.completeFlush()
-  setup.partition.setFollowerOffset(other, 3)
-  setup.partition.applyImage(image({ replicas: [self, other], isr: [self] }))
+  setup.fetchAs(other, 3)
+  setup.partition.applyImage(image({ replicas: [self, other], isr: [self], partitionEpoch: 1 as PartitionEpoch }))
   expect(await answer).toMatchObject({ ok: false, reason: 'not-enough-replicas-after-append' })
 })
 

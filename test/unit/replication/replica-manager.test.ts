@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { MetadataDelta, MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
@@ -72,6 +72,20 @@ function setUp(
     platform: { clock: time, timers: time } as unknown as Platform,
     logger: silentLogger,
     localId: self,
+    brokerEpoch: () => 5 as BrokerEpoch,
+    askForIsrs: async () => [],
+    maxLagMs: 30_000,
+    fetching: {
+      listenerName: 'PLAINTEXT',
+      settings: {
+        maxWaitMs: 500,
+        minBytes: 1,
+        maxPartitionBytes: 1000,
+        maxBytes: 1000,
+        backoffMs: 1000,
+        requestTimeoutMs: 30_000,
+      },
+    },
     topicConfig: () =>
       ({ minInSyncReplicas: 1, cleanupPolicy: { delete: true, compact: false }, ...topicConfig }) as TopicConfig,
     logs: {
