@@ -3,7 +3,9 @@
  *
  *   ports.ts         the contract: calls and streams of byte strings (`RpcNetwork`)
  *   errors.ts        what it throws
- *   grpc-network.ts  gRPC's implementation, which loads gRPC: import it only where there are several nodes
+ *   messages.ts      the types of `proto/node.proto`; message-codecs.ts: their bytes
+ *   grpc-network.ts  gRPC's implementation
+ *   load.ts          loads the last two when they are needed: a node alone has no use for gRPC
  *
  * What the byte strings mean is in `proto/node.proto` and in `coordination/`; the service's shape is here. Runs on the event loop.
  *
@@ -15,7 +17,22 @@
  * Source: grpc-node's channel options; its issues 2785 and 2620 for why a watchdog above must be able to start afresh.
  */
 export { RpcError, type RpcFailure } from './errors.ts'
-export { createGrpcNetwork } from './grpc-network.ts'
+export { loadGrpcNetwork, loadNodeMessages } from './load.ts'
+export type {
+  ControllerAnswer,
+  ControllerRequest,
+  DescribeRequest,
+  Hello,
+  MessageCodec,
+  NodeDescription,
+  NodeMessages,
+  PeerMessage,
+  RaftBodies,
+  RaftEntry,
+  RaftMessage,
+  RaftSnapshotHeader,
+  RaftVoter,
+} from './messages.ts'
 export type {
   CallMethod,
   RpcChannel,

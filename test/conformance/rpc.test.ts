@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createRealPlatform } from '../../src/platform/index.ts'
 import { createSimulation } from '../../src/platform/simulated/index.ts'
 import {
-  createGrpcNetwork,
+  loadGrpcNetwork,
   type RpcChannel,
   RpcError,
   type RpcListener,
@@ -15,7 +15,7 @@ import { createSocketRpc } from '../support/socket-rpc.ts'
 type Within = (body: (network: RpcNetwork, host: string) => Promise<void>) => Promise<void>
 
 const implementations: readonly { name: string; within: Within }[] = [
-  { name: 'gRPC', within: (body) => body(createGrpcNetwork(), '127.0.0.1') },
+  { name: 'gRPC', within: async (body) => body(await loadGrpcNetwork(), '127.0.0.1') },
   { name: 'sockets', within: (body) => body(createSocketRpc(createRealPlatform()), '127.0.0.1') },
   {
     name: 'simulated sockets',
@@ -160,8 +160,8 @@ describe.each(implementations)('messages between nodes, $name', ({ within }) => 
     ))
 })
 
-test('garbage on the port of gRPC harms nobody else', () =>
-  serving(createGrpcNetwork(), '127.0.0.1', echo, async (channel, { port }) => {
+test('garbage on the port of gRPC harms nobody else', async () =>
+  serving(await loadGrpcNetwork(), '127.0.0.1', echo, async (channel, { port }) => {
     for (const garbage of [
       'GET / HTTP/1.1\r\n\r\n',
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff',
