@@ -203,7 +203,14 @@ class Node implements RunningNode {
       // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
       bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
     })
-    const raft = new RaftNode({ id, storage, transport: undefined, platform, logger: logger.child({ part: 'raft' }) })
+    const raft = new RaftNode({
+      id,
+      directoryId,
+      storage,
+      transport: undefined,
+      platform,
+      logger: logger.child({ part: 'raft' }),
+    })
     const coordination = createRaftCoordination({
       raft,
       platform,

@@ -14,6 +14,7 @@ export class RaftTransportHub {
         own = receiver
         this.#receivers.set(id, receiver)
       },
+      setMembership: () => undefined,
       send: (message) => {
         if (this.#receivers.get(id) === own) this.#carry(message)
       },

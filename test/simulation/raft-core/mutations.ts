@@ -33,6 +33,7 @@ export const mutations: Readonly<Record<string, () => Mutation>> = {
       core.step({
         type: 'appendAnswer',
         from: message.to,
+        fromDirectoryId: core.directoryId,
         to: message.from,
         term: message.term,
         index,

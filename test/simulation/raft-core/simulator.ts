@@ -88,7 +88,7 @@ class SimulatedNode {
 
   constructor(id: NodeId, log: MemoryLog, tickPhase: number) {
     this.id = id
-    const hardState: HardState = { term: 0 as Term, votedFor: null, commitIndex: 0 as LogIndex }
+    const hardState: HardState = { term: 0 as Term, votedFor: null, votedDirectoryId: null, commitIndex: 0 as LogIndex }
     this.disk = { log, term: hardState.term, hardState }
     this.tickPhase = tickPhase
   }
@@ -181,7 +181,14 @@ export class Simulator {
     const { log, hardState } = node.disk
     const makeLog = this.#mutation.makeLog ?? ((durable, commitIndex) => new RaftLog(durable, commitIndex))
     node.log = makeLog(log, hardState.commitIndex)
-    node.core = new RaftCore({ id: node.id, config: this.#config, log: node.log, hardState, random: this.#random })
+    node.core = new RaftCore({
+      id: node.id,
+      directoryId: zeroUuid,
+      config: this.#config,
+      log: node.log,
+      hardState,
+      random: this.#random,
+    })
     node.isUp = true
     node.life++
     node.appliedIndex = log.snapshot.index
@@ -278,8 +285,16 @@ export class Simulator {
     }
     for (const entry of ready.committedEntries) this.#apply(node, entry)
     node.core.advance()
+    this.#maybeAssemble(node, ready)
     this.#checker.afterEvent(node)
     if (this.#random.chance(this.#faults.compaction)) this.#compact(node)
+  }
+
+  #maybeAssemble({ core }: SimulatedNode, { snapshotChunks }: Ready): void {
+    for (const { header, data } of snapshotChunks) {
+      const { index, term, membership } = header
+      core.snapshotAssembled(index, { index, term, membership, data })
+    }
   }
 
   #write(node: SimulatedNode, ready: Ready): void {

@@ -83,6 +83,7 @@ export async function nodeOn(
   const storage = await RaftStorage.open({ store, quorumState: undefined, timers: platform.timers, bootstrap })
   const raft = new RaftNode({
     id: raftId,
+    directoryId: storage.log.snapshot.membership.voters[0]!.directoryId, // of the first start
     storage,
     transport: undefined,
     platform,
