@@ -158,7 +158,7 @@ export class RandomCluster {
       }
       case 14:
         return {
-          what: 'controller balances',
+          what: 'balances',
           decide: (head) => balanceLeaders(head, { maxImbalancePercentage: b }, settings).records,
         }
       case 15:
