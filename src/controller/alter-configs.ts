@@ -81,14 +81,9 @@ function partitionChanges(
 /** Who is eligible rests on one min.insync.replicas for the whole cluster, which all nodes see change at once. */
 function eligibilityRefusal(image: MetadataImage, request: AlterConfigRequest): Refusal | undefined {
   if (request.resourceType !== 'broker' || !keepsElr(image)) return undefined
-  const change = request.changes.get(minInSyncReplicas)
-  if (change === undefined) return undefined
-  if (request.resourceName !== '') {
-    const message = `${minInSyncReplicas} can't be set for one broker while there are eligible leader replicas`
-    return refuse('invalid-config', message)
-  }
-  if (change !== null) return undefined
-  return refuse('invalid-config', `${minInSyncReplicas} can't be removed while there are eligible leader replicas`)
+  if (request.resourceName === '' || (request.changes.get(minInSyncReplicas) ?? null) === null) return undefined
+  const message = `${minInSyncReplicas} can't be set for one broker while there are eligible leader replicas`
+  return refuse('invalid-config', message)
 }
 
 function keepsElr(image: MetadataImage): boolean {
@@ -112,10 +107,6 @@ function changedConfigs(
 ): ReadonlyMap<string, string> | Refusal {
   const before = image.configs.of(resourceType, resourceName)
   const configs = new Map(replaces ? [] : before)
-  const kept = before.get(minInSyncReplicas)
-  if (kept !== undefined && resourceType === 'broker' && resourceName === '' && keepsElr(image)) {
-    configs.set(minInSyncReplicas, kept)
-  }
   for (const [key, change] of changes) {
     if (change === null) configs.delete(key)
     else if (typeof change === 'string') configs.set(key, change)

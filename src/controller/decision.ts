@@ -11,11 +11,11 @@ export interface Decision<Response> {
 export const maxRecordsPerRequest = 10_000
 
 /**
- * Most records of one entry, and so the most that become visible together: about 1 MB. It holds what fencing a broker with
- * 20,000 partitions takes. What the controller itself decides is cut where it is longer, and is such that it can be decided
+ * Most records of one entry, and so the most that become visible together: less than 3 MB. It holds what fencing a broker
+ * takes that leads 10,000 partitions and follows 20,000 (measured: 30,001 records, 1 MB). What the controller itself decides is cut where it is longer, and is such that it can be decided
  * again after any of its entries.
  */
-export const maxRecordsPerEntry = 20_000
+export const maxRecordsPerEntry = 50_000
 
 /** What the controller takes from the node's configuration. */
 export interface ControllerSettings {
@@ -25,7 +25,7 @@ export interface ControllerSettings {
   readonly defaultReplicationFactor: number
   /** `delete.topic.enable`. */
   readonly topicDeletionEnabled: boolean
-  /** `min.insync.replicas`, where neither the topic nor the cluster sets it. */
+  /** `min.insync.replicas` of this node's configuration, where neither the topic nor the cluster sets it. */
   readonly defaultMinInSyncReplicas: number
   /** `unclean.leader.election.enable`, where neither the topic, this node's broker nor the cluster sets it. */
   readonly uncleanLeaderElectionEnabled: boolean

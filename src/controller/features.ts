@@ -48,11 +48,7 @@ export function updateFeatures(
   return { records: context.validateOnly ? [] : records, response: { ok: true } }
 }
 
-/**
- * Records that must be written when eligible leader replicas come, or go. When they come, the cluster gets a
- * min.insync.replicas of its own, for the controller and all leaders to go by: a replica is eligible because the high
- * watermark stood still below it. When they go, nobody is eligible.
- */
+/** Records that must be written when eligible leader replicas come, or go. When they go, nobody is eligible any more. */
 export function eligibilityRecords(
   image: MetadataImage,
   levels: ReadonlyMap<string, number>,
@@ -61,7 +57,7 @@ export function eligibilityRecords(
   const before = (image.features.get(eligibleLeaderReplicas.feature) ?? 0) > 0
   const after = (levels.get(eligibleLeaderReplicas.feature) ?? 0) > 0
   if (before === after) return []
-  if (after) return minInSyncRecords(image, settings)
+  if (after) return [...brokersWithoutMinInSync(image), ...minInSyncRecords(image, settings)]
   const records: MetadataRecord[] = []
   for (const { topicId, partitions } of image.topics.all()) {
     for (const { partition, elr, lastKnownElr } of partitions) {
@@ -72,17 +68,25 @@ export function eligibilityRecords(
   return records
 }
 
-function minInSyncRecords(image: MetadataImage, settings: ControllerSettings): MetadataRecord[] {
-  const key = 'min.insync.replicas'
+/**
+ * A replica is eligible because the high watermark stood still below min.insync.replicas. So the controller goes by what
+ * the metadata say of it, which is what all leaders go by, and by 1 where they say nothing, which makes nobody eligible.
+ * This makes them say what this node's own configuration says.
+ */
+export function minInSyncRecords(image: MetadataImage, settings: ControllerSettings): MetadataRecord[] {
+  if (settings.defaultMinInSyncReplicas === 1 || image.configs.of('broker', '').has(minInSyncReplicas)) return []
+  const value = `${settings.defaultMinInSyncReplicas}`
+  return [{ type: 'Config', resourceType: 'broker', resourceName: '', key: minInSyncReplicas, value }]
+}
+
+const minInSyncReplicas = 'min.insync.replicas'
+
+function brokersWithoutMinInSync(image: MetadataImage): MetadataRecord[] {
   const records: MetadataRecord[] = []
   for (const { brokerId } of image.cluster.brokers()) {
     const resourceName = `${brokerId}`
-    if (!image.configs.of('broker', resourceName).has(key)) continue
-    records.push({ type: 'Config', resourceType: 'broker', resourceName, key, value: null })
-  }
-  if (!image.configs.of('broker', '').has(key)) {
-    const value = `${settings.defaultMinInSyncReplicas}`
-    records.push({ type: 'Config', resourceType: 'broker', resourceName: '', key, value })
+    if (!image.configs.of('broker', resourceName).has(minInSyncReplicas)) continue
+    records.push({ type: 'Config', resourceType: 'broker', resourceName, key: minInSyncReplicas, value: null })
   }
   return records
 }

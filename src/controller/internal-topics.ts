@@ -11,7 +11,7 @@ const minInSyncOfThree = 2
 /**
  * Gives topics that a small cluster made with few replicas (`settings.growingTopics`) more of them, as far as there are
  * active brokers now: reassignments that only add. When all of such a topic's partitions have three or more, it also gets a
- * min.insync.replicas of 2, unless it has one of its own. Never takes anything away, nothing while a reassignment of the
+ * min.insync.replicas of 2, unless it has one of its own or of 2 already. Never takes anything away, nothing while a reassignment of the
  * topic runs, and at most as much as one request may change. To be asked whenever a broker is unfenced or a reassignment
  * ends; asked again, it goes on.
  */
@@ -23,7 +23,7 @@ export function growInternalTopics(image: MetadataImage, settings: ControllerSet
     const topic = image.topics.byName(name)
     if (topic === undefined || topic.partitions.some(isReassigned)) continue
     const more = addedReplicas(image, topic, Math.min(factor, activeCount), settings)
-    records.push(...(more.length > 0 ? more : raisedMinInSync(image, topic)))
+    records.push(...(more.length > 0 ? more : raisedMinInSync(image, topic, settings)))
   }
   return records.slice(0, maxRecordsPerRequest)
 }
@@ -57,9 +57,16 @@ function withAll(placed: readonly BrokerId[], replicas: readonly BrokerId[]): Br
   return target
 }
 
-function raisedMinInSync(image: MetadataImage, { name, partitions }: TopicImage): MetadataRecord[] {
+/** Only ever raised: lowered, it would change who is eligible. */
+function raisedMinInSync(
+  image: MetadataImage,
+  { name, partitions }: TopicImage,
+  settings: ControllerSettings,
+): MetadataRecord[] {
   const key = 'min.insync.replicas'
   const hasThree = partitions.every(({ replicas, isr }) => replicas.length >= 3 && isr.length >= minInSyncOfThree)
   if (!hasThree || image.configs.of('topic', name).has(key)) return []
+  const current = Number(image.configs.of('broker', '').get(key) ?? settings.defaultMinInSyncReplicas)
+  if (current >= minInSyncOfThree) return []
   return [{ type: 'Config', resourceType: 'topic', resourceName: name, key, value: `${minInSyncOfThree}` }]
 }

@@ -62,14 +62,21 @@ export function isActive(image: MetadataImage, brokerId: BrokerId): boolean {
  */
 export class PartitionRules {
   readonly #image: MetadataImage
-  readonly #settings: ControllerSettings
   readonly #active: ReadonlySet<BrokerId>
   readonly #keepsElr: boolean
   readonly #keepsRecovery: boolean
+  readonly #minInSyncOfCluster: string | undefined
+  /** Where a topic says nothing. */
+  readonly #uncleanElection: boolean
+  #latest: { readonly topic: string; readonly configs: ReadonlyMap<string, string> } | undefined
 
   constructor(image: MetadataImage, settings: ControllerSettings, presumed: Presumed = {}) {
     this.#image = image
-    this.#settings = settings
+    const { configs } = image
+    const cluster = configs.of('broker', '')
+    this.#minInSyncOfCluster = cluster.get(minInSyncKey)
+    const unclean = configs.of('broker', `${settings.nodeId}`).get(uncleanKey) ?? cluster.get(uncleanKey)
+    this.#uncleanElection = unclean === undefined ? settings.uncleanLeaderElectionEnabled : isTrue(unclean)
     const active = new Set<BrokerId>()
     for (const { brokerId } of image.cluster.brokers()) if (isActive(image, brokerId)) active.add(brokerId)
     if (presumed.active !== undefined) active.add(presumed.active)
@@ -88,8 +95,7 @@ export class PartitionRules {
       removingReplicas: target.removingReplicas ?? partition.removingReplicas,
     })
     const kept = this.#keptReplicas(topic, partition, wanted, target.lost)
-    const election = target.election ?? (this.uncleanElection(topic.name) ? 'unclean' : 'online')
-    const elected = this.#elect(partition, wanted.replicas, kept, election)
+    const elected = this.#elect(topic, partition, wanted.replicas, kept, target.election)
     const leaderMoves =
       elected.leader !== partition.leader ||
       target.bumpsLeaderEpoch === true ||
@@ -117,23 +123,9 @@ export class PartitionRules {
     return undefined
   }
 
-  /** As for the partition's leader: below it the high watermark stands still. A partition has no more than its replicas. */
-  minInSyncReplicas(topic: string, replicaCount: number): number {
-    const { configs } = this.#image
-    const key = 'min.insync.replicas'
-    const text = configs.of('topic', topic).get(key) ?? configs.of('broker', '').get(key)
-    return Math.min(text === undefined ? this.#settings.defaultMinInSyncReplicas : Number(text), replicaCount)
-  }
-
   uncleanElection(topic: string): boolean {
-    const { configs } = this.#image
-    const { nodeId, uncleanLeaderElectionEnabled } = this.#settings
-    const key = 'unclean.leader.election.enable'
-    const text =
-      configs.of('topic', topic).get(key) ??
-      configs.of('broker', `${nodeId}`).get(key) ??
-      configs.of('broker', '').get(key)
-    return text === undefined ? uncleanLeaderElectionEnabled : text.trim().toLowerCase() === 'true'
+    const text = this.#configsOf(topic).get(uncleanKey)
+    return text === undefined ? this.#uncleanElection : isTrue(text)
   }
 
   /** Whether `brokerId` is active, and the log directory of its replica works. */
@@ -142,6 +134,21 @@ export class PartitionRules {
     if (partition.directories.length === 0) return true
     const directory = directoryOf(partition, brokerId)
     return directory === zeroUuid || this.#image.cluster.broker(brokerId)?.logDirs.includes(directory) === true
+  }
+
+  /**
+   * So many at least as the leader goes by, or 1: below it the high watermark stands still. Never more than the partition
+   * has replicas.
+   */
+  #minInSyncReplicas(topic: string, replicaCount: number): number {
+    const text = this.#configsOf(topic).get(minInSyncKey) ?? this.#minInSyncOfCluster
+    return text === undefined ? 1 : Math.min(Number(text), replicaCount)
+  }
+
+  /** A decision goes from topic to topic, and through all partitions of one. */
+  #configsOf(topic: string): ReadonlyMap<string, string> {
+    if (this.#latest?.topic !== topic) this.#latest = { topic, configs: this.#image.configs.of('topic', topic) }
+    return this.#latest.configs
   }
 
   /** ISR and ELR, before anybody is elected from them. */
@@ -172,7 +179,8 @@ export class PartitionRules {
     replicas: readonly BrokerId[],
     lost: BrokerId | undefined,
   ): readonly BrokerId[] {
-    if (!this.#keepsElr || isr.length >= this.minInSyncReplicas(topic.name, replicas.length)) return none
+    if (!this.#keepsElr) return none
+    if (isr.length >= this.#minInSyncReplicas(topic.name, replicas.length)) return none
     return replicas.filter(
       (brokerId) =>
         brokerId !== lost &&
@@ -182,10 +190,11 @@ export class PartitionRules {
   }
 
   #elect(
+    topic: TopicImage,
     partition: PartitionImage,
     replicas: readonly BrokerId[],
     { isr, elr }: Kept,
-    election: Election,
+    election: Election | undefined,
   ): Kept & { readonly leader: BrokerId; readonly isUnclean: boolean } {
     const mayLead = (brokerId: BrokerId) => this.mayLead(partition, brokerId)
     const first = replicas[0]
@@ -201,8 +210,9 @@ export class PartitionRules {
       const rest = replicas.filter((id) => id !== eligible && (isr.includes(id) || elr.includes(id)))
       return { isr: [eligible], elr: rest, leader: eligible, isUnclean: false }
     }
-    const anyone = election === 'unclean' ? replicas.find(mayLead) : undefined
-    if (anyone !== undefined) return { isr: [anyone], elr: none, leader: anyone, isUnclean: true }
+    const anyone = replicas.find(mayLead)
+    const mayLose = election === undefined ? this.uncleanElection(topic.name) : election === 'unclean'
+    if (anyone !== undefined && mayLose) return { isr: [anyone], elr: none, leader: anyone, isUnclean: true }
     return { isr, elr, leader: noLeader, isUnclean: false }
   }
 
@@ -211,6 +221,9 @@ export class PartitionRules {
     return partition.leader === noLeader ? partition.lastKnownElr : [partition.leader]
   }
 }
+
+const minInSyncKey = 'min.insync.replicas'
+const uncleanKey = 'unclean.leader.election.enable'
 
 interface Kept {
   readonly isr: readonly BrokerId[]
@@ -233,4 +246,8 @@ function sameList(a: readonly BrokerId[], b: readonly BrokerId[]): boolean {
 /** Neither list has anybody twice. */
 export function sameMembers(a: readonly BrokerId[], b: readonly BrokerId[]): boolean {
   return a === b || (a.length === b.length && a.every((brokerId) => b.includes(brokerId)))
+}
+
+function isTrue(text: string): boolean {
+  return text.trim().toLowerCase() === 'true'
 }

@@ -178,9 +178,9 @@ describe('ControllerLoop', () => {
 
   test('more records than one entry takes are cut, and answered after the last', async () => {
     const { sink, loop } = active()
-    const records = Array<MetadataRecord>(45_000).fill({ type: 'NoOp' })
+    const records = Array<MetadataRecord>(105_000).fill({ type: 'NoOp' })
     const answer = loop.submit(() => ({ records, response: 'done' }))
-    expect(sink.entries.map((entry) => entry.length)).toEqual([20_000, 20_000, 5_000])
+    expect(sink.entries.map((entry) => entry.length)).toEqual([50_000, 50_000, 5_000])
     loop.onStored(start.index + 2)
     expect(await outcomeOf(answer)).toBe('waiting')
     loop.onStored(start.index + 3)

@@ -197,7 +197,6 @@ test('clusterStart() is the first entry of a cluster, metadata.version first, an
     { type: 'FeatureLevel', name: 'metadata.version', level: 2 },
     { type: 'FeatureLevel', name: 'eligible.leader.replicas.version', level: 1 },
     { type: 'ClusterId', clusterId: 'a-cluster' },
-    { type: 'Config', resourceType: 'broker', resourceName: '', key: 'min.insync.replicas', value: '1' },
   ])
   const started = imageOf(...records)
   expect(clusterStart(started, 'a-cluster', settings)).toEqual([])
