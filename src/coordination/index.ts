@@ -47,4 +47,14 @@ export type {
   QuorumFacts,
 } from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
-export { createRaftCoordination, type RaftCoordinationOptions } from './raft/raft-coordination.ts'
+export { AcceptedStreams } from './peers/accepted-streams.ts'
+export { answerController, ControllerCalls } from './peers/controller-calls.ts'
+export { protocolVersion } from './peers/identity.ts'
+export { NodeServer } from './peers/node-server.ts'
+export { PeerTransport } from './peers/raft-transport.ts'
+export { endpointOf, type Formation, formQuorum } from './raft/formation.ts'
+export {
+  createRaftCoordination,
+  type RaftCoordinationOptions,
+  type RemoteControllers,
+} from './raft/raft-coordination.ts'

@@ -46,6 +46,7 @@ export {
   type LogSpec,
   openLogManager,
 } from './log-manager.ts'
+export { readMetaProperties } from './meta-properties.ts'
 export type {
   ActiveProducer,
   Appended,

@@ -46,6 +46,8 @@ export interface LogManagerOptions {
   readonly metrics: Metrics
   /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfigs`. */
   readonly config: ParsedConfig
+  /** What a metadata directory that was never used gets; without it the configured or a new cluster id, and a new directory id. */
+  readonly identity?: { readonly clusterId: string; readonly metadataDirectoryId: Uuid }
   /** The process's, when others sync too; one of its own when left out. */
   readonly scheduler?: FlushScheduler
   readonly settings?: Partial<LogManagerSettings>
@@ -131,7 +133,7 @@ export async function openLogManager(options: LogManagerOptions): Promise<LogMan
     indexCache: new IndexCache({ maxBytes: settings.indexCacheBytes }),
     producerIdExpirationMs: config.values.producerIdExpirationMs,
   }
-  const manager = new DirectoryLogManager(environment, config)
+  const manager = new DirectoryLogManager(environment, config, options.identity)
   await manager.open()
   manager.startTasks(settings.diskFullProbeIntervalMs)
   return manager
@@ -148,6 +150,7 @@ class DirectoryLogManager implements LogManager {
   readonly metadataDirectory: string
   readonly #environment: LogEnvironment
   readonly #config: ParsedConfig
+  readonly #identity: LogManagerOptions['identity']
   readonly #directories: LogDirectory[] = []
   /** Directories that could not even be opened. */
   readonly #unopened = new Map<string, StorageError>()
@@ -162,8 +165,9 @@ class DirectoryLogManager implements LogManager {
   #listener: LogManagerListener | undefined
   #isClosed: boolean = false
 
-  constructor(environment: LogEnvironment, config: ParsedConfig) {
+  constructor(environment: LogEnvironment, config: ParsedConfig, identity: LogManagerOptions['identity']) {
     this.#environment = environment
+    this.#identity = identity
     this.#config = config
     this.metadataDirectory = resolve(config.metadataLogDir)
   }
@@ -200,7 +204,8 @@ class DirectoryLogManager implements LogManager {
         }
       }
       const known = claims.find(({ meta }) => meta !== undefined)?.meta?.clusterId
-      this.#clusterId = this.#config.values.clusterId ?? known ?? this.#environment.platform.random.uuid()
+      const given = this.#config.values.clusterId ?? known ?? this.#identity?.clusterId
+      this.#clusterId = given ?? this.#environment.platform.random.uuid()
       for (const claim of claims) checkOwner(claim, this.#clusterId, this.#config.nodeId)
       for (const claim of claims) {
         const directoryId = await this.#label(claim)
@@ -220,7 +225,8 @@ class DirectoryLogManager implements LogManager {
   async #label(claim: Claim): Promise<Uuid> {
     const { platform } = this.#environment
     if (claim.meta !== undefined) return claim.meta.directoryId
-    const directoryId = platform.random.uuid()
+    const isForMetadata = this.#identity !== undefined && claim.path === this.metadataDirectory
+    const directoryId = isForMetadata ? this.#identity.metadataDirectoryId : platform.random.uuid()
     const meta = { clusterId: this.#clusterId, nodeId: this.#config.nodeId, directoryId }
     await writeMetaProperties(platform.files, claim.path, meta)
     return directoryId

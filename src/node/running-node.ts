@@ -5,6 +5,7 @@ import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
+import type { PeerServices } from './node-peers.ts'
 
 export interface NodeOptions {
   readonly config: ParsedConfig
@@ -18,6 +19,8 @@ export interface NodeOptions {
   readonly topics?: readonly CreateTopicRequest[]
   /** Opens the Raft log in `directory`: Level on a disk, a map in memory, a store over simulated files. */
   readonly openRaftStorage: (options: RaftStorageRequest) => Promise<RaftStorage>
+  /** What it takes to talk to other nodes, where the settings name some. Called once, before anything is opened. */
+  readonly loadPeerServices?: () => Promise<PeerServices>
   /** `openLogManager` when left out. For tests that put something between the node and its logs. */
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
 }

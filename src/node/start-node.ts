@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
-import { type BrokerId, deferred, messageOf } from '../base/index.ts'
+import { type BrokerId, deferred, messageOf, type Uuid } from '../base/index.ts'
 import {
   DynamicConfig,
   listDefaultOf,
@@ -9,15 +9,23 @@ import {
   validateDynamicConfig,
   validateTopicOverrides,
 } from '../config/index.ts'
-import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
+import {
+  answerController,
+  ControllerCalls,
+  type Coordination,
+  createRaftCoordination,
+  type RemoteControllers,
+} from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
 import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
-import { type NodeId, RaftNode } from '../raft/index.ts'
+import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
+import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
+import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { LedPartitionStore } from './partition-store.ts'
 import type { NodeOptions, RunningNode } from './running-node.ts'
 import { createDeclaredTopics } from './topic-declarations.ts'
@@ -90,8 +98,11 @@ class Node implements RunningNode {
   async start(): Promise<void> {
     const { platform, logger, topics = [] } = this.#options
     const { values } = this.#config
-    const logs = await this.#openLogs()
-    const coordination = await this.#openCoordination(logs)
+    const incarnationId = platform.random.uuid()
+    const peers = await this.#openPeers(incarnationId)
+    const identity = await peers?.identify()
+    const logs = await this.#openLogs(identity)
+    const coordination = await this.#openCoordination(logs, peers, identity)
     const replicas = new ReplicaManager({
       platform,
       logger,
@@ -142,7 +153,7 @@ class Node implements RunningNode {
     coordination.onMetadata((_delta, image) => this.#applyConfig(image, server, logs))
     await coordination.start({
       brokerId: this.brokerId,
-      incarnationId: platform.random.uuid(),
+      incarnationId,
       clusterId: this.#clusterId,
       endpoints,
       rack: this.#config.values.brokerRack,
@@ -177,7 +188,17 @@ class Node implements RunningNode {
     this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
   }
 
-  async #openLogs(): Promise<LogManager> {
+  /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
+  async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
+    const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
+    if (this.#config.quorumVoters.length < 2) return undefined
+    const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
+    this.#stops.push(() => peers.stop())
+    await peers.listen()
+    return peers
+  }
+
+  async #openLogs(identity: StartingIdentity | undefined): Promise<LogManager> {
     const { platform, logger, openLogs = openLogManager } = this.#options
     const logs = await openLogs({
       platform,
@@ -185,13 +206,18 @@ class Node implements RunningNode {
       metrics: this.metrics,
       config: this.#config,
       scheduler: this.#scheduler,
+      ...(identity === undefined ? {} : { identity }),
     })
     this.#stops.push(() => logs.close())
     this.#clusterId = logs.clusterId
     return logs
   }
 
-  async #openCoordination(logs: LogManager): Promise<Coordination> {
+  async #openCoordination(
+    logs: LogManager,
+    peers: NodePeers | undefined,
+    identity: StartingIdentity | undefined,
+  ): Promise<Coordination> {
     const { platform, logger, openRaftStorage } = this.#options
     const { values } = this.#config
     const id = this.brokerId as number as NodeId
@@ -200,19 +226,23 @@ class Node implements RunningNode {
       directory: join(logs.metadataDirectory, metadataLogFolder),
       platform,
       scheduleSync: (work) => this.#scheduler.run('raft', work),
-      // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
-      bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
+      bootstrap: bootstrapOf(logs, identity, { id, directoryId }),
     })
     const raft = new RaftNode({
       id,
       directoryId,
       storage,
-      transport: undefined,
+      transport: peers?.transport,
       platform,
       logger: logger.child({ part: 'raft' }),
     })
+    const calls =
+      peers === undefined
+        ? undefined
+        : new ControllerCalls({ ...peers.services, brokerId: this.brokerId, clusterId: () => this.#clusterId })
     const coordination = createRaftCoordination({
       raft,
+      ...(calls === undefined || peers === undefined ? {} : { remote: remoteControllers(peers, calls) }),
       platform,
       logger: logger.child({ part: 'coordination' }),
       brokerId: this.brokerId,
@@ -238,6 +268,18 @@ class Node implements RunningNode {
       maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
     coordination.onFault((error) => this.#fail(error))
+    if (peers !== undefined) {
+      await peers.forgetForming()
+      peers.formatted(this.#clusterId, raft.state.membership.voters)
+      peers.serve(
+        (request) => answerController(request, peers.services.messages, coordination.controller, this.#clusterId),
+        () => ({ ...raft.state, voters: raft.state.membership.voters }),
+      )
+      peers.transport.onPeers({
+        onConnected: (node) => coordination.onNodeConnected(node as number as BrokerId),
+        onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
+      })
+    }
     this.#stops.push(() => coordination.stop('controlled'))
     return coordination
   }
@@ -351,6 +393,28 @@ class StartGate implements RequestHandler {
   handle(frame: Buffer, connection: ConnectionFacts): ReturnType<RequestHandler['handle']> {
     if (this.#isOpen) return this.#handler.handle(frame, connection)
     return this.#opened.promise.then(() => this.#handler.handle(frame, connection))
+  }
+}
+
+/** The voters that an empty metadata log begins with; undefined where there must be a log already. */
+function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, self: Voter): Membership | undefined {
+  if (identity !== undefined) return identity.voters === undefined ? undefined : { voters: identity.voters }
+  // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
+  return logs.isEmpty ? { voters: [self] } : undefined
+}
+
+async function loadGrpcServices(): Promise<PeerServices> {
+  const [network, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
+  return { network, messages }
+}
+
+function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteControllers {
+  return {
+    async ask(controller, kind, request, timeoutMs) {
+      const target = peers.targetOf(controller)
+      if (target === undefined) throw new RpcError('unavailable', `Nobody knows where node ${controller} is`)
+      return await calls.ask(target, kind, request, timeoutMs)
+    },
   }
 }
 

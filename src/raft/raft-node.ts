@@ -163,6 +163,7 @@ export class RaftNode {
   readonly #snapshotListeners: ((snapshot: Snapshot) => void)[] = []
   readonly #faultListeners: ((error: unknown) => void)[] = []
   readonly #membershipListeners: ((membership: Membership) => void)[] = []
+  readonly #leaderListeners: ((leaderId: NodeId | null) => void)[] = []
 
   /** What came in and waits for the loop: messages, and reports of the transport. */
   #inbox: (() => void)[] = []
@@ -280,6 +281,11 @@ export class RaftNode {
    */
   onLeadership(listener: (leadership: Leadership) => void): void {
     this.#leadershipListeners.push(listener)
+  }
+
+  /** Another node leads, as far as this one knows; null: it knows of none. */
+  onLeaderChange(listener: (leaderId: NodeId | null) => void): void {
+    this.#leaderListeners.push(listener)
   }
 
   /** Replaces all that was delivered before: at start, and when the leader sends one. Not called for the bootstrap's empty one. */
@@ -554,6 +560,7 @@ export class RaftNode {
     if (ready.softState !== undefined) {
       const { term } = this.#core
       this.#logger.info({ term, ...ready.softState }, 'raft role changed')
+      this.#tell(this.#leaderListeners, ready.softState.leaderId)
     }
     const { role, term } = this.#core
     if (this.#announcedTerm !== null && (role !== 'leader' || term !== this.#announcedTerm)) this.#endLeadership()

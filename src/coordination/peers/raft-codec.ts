@@ -54,7 +54,7 @@ export function fromWire(wire: RaftMessage): Message {
       return { ...envelope, type: 'timeoutNow', ...lastOf(wire.timeoutNow!) }
     case 'follow':
       return { ...envelope, type: 'follow', lastIndex: index(wire.follow!.lastIndex, 'last_index') }
-    case undefined:
+    default:
       throw invalid('a Raft message of a kind that this node does not know')
   }
 }
@@ -70,7 +70,12 @@ function bodyOf(message: Message): Omit<RaftMessage, 'from' | 'fromDirectoryId' 
     case 'voteAnswer':
       return { [message.type]: { granted: message.granted } }
     case 'append':
-      return { append: { ...pick(message, ['prevIndex', 'prevTerm', 'commitIndex']), entries: message.entries.map(entryToWire) } }
+      return {
+        append: {
+          ...pick(message, ['prevIndex', 'prevTerm', 'commitIndex']),
+          entries: message.entries.map(entryToWire),
+        },
+      }
     case 'appendAnswer':
       return { appendAnswer: pick(message, ['index', 'rejection']) }
     case 'heartbeat':
@@ -99,7 +104,11 @@ function entryToWire({ term, type, data }: Entry): RaftEntry {
 }
 
 function headerToWire(header: SnapshotHeader): RaftSnapshotHeader {
-  const voters = header.membership.voters.map(({ id, directoryId, endpoint }) => ({ id, directoryId, endpoint: endpoint ?? '' }))
+  const voters = header.membership.voters.map(({ id, directoryId, endpoint }) => ({
+    id,
+    directoryId,
+    endpoint: endpoint ?? '',
+  }))
   return { ...pick(header, ['index', 'term', 'totalBytes', 'dataCrc']), voters }
 }
 

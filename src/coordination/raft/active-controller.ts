@@ -101,6 +101,16 @@ export class ActiveController implements ControllerChannel {
     return silent
   }
 
+  /** The process of a broker has ended, as far as can be seen; true when that counts, and fences it. */
+  fenceCrashedBroker(brokerId: BrokerId): boolean {
+    const broker = this.loop.head?.cluster.broker(brokerId)
+    const { localBrokerId, platform, settings } = this.#options
+    if (broker === undefined || broker.fenced || brokerId === localBrokerId) return false
+    if (!this.#sessions.gone(broker, platform.clock.monotonic())) return false
+    this.#decide((image) => fenceBroker(image, brokerId, settings))
+    return true
+  }
+
   /** The `auto.leader.rebalance.enable` of a round; one that is unfinished goes on with the next. */
   balanceLeaders(maxImbalancePercentage: number): void {
     const { settings } = this.#options
