@@ -25,6 +25,8 @@ import { createDeclaredTopics } from './topic-declarations.ts'
 const shutdownGraceMs = 5_000
 /** Threads of libuv's pool where the program didn't say; syncs leave one of them to everything else. */
 const defaultPoolThreads = 4
+/** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
+const grownReplicationFactor = 3
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -186,6 +188,7 @@ class Node implements RunningNode {
       // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
       bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
     })
+    const isDefault = this.#config.entries.get('offsets.topic.replication.factor')?.source === 'default'
     const raft = new RaftNode({ id, storage, transport: undefined, platform, logger: logger.child({ part: 'raft' }) })
     const coordination = createRaftCoordination({
       raft,
@@ -200,7 +203,7 @@ class Node implements RunningNode {
         defaultMinInSyncReplicas: values.minInsyncReplicas,
         uncleanLeaderElectionEnabled: values.uncleanLeaderElectionEnable,
         nodeId: this.brokerId,
-        growingTopics: new Map(),
+        growingTopics: new Map(isDefault ? [[groupTopic, grownReplicationFactor]] : []),
         fixedTopics: new Set([groupTopic]),
       },
       configRules: {

@@ -237,6 +237,7 @@ class RaftCoordination implements Coordination {
       for (const brokerId of this.#controller.fenceSilentBrokers()) {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }
+      this.#controller.growInternalTopics()
       this.#watchSessions()
     })
   }
