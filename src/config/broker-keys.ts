@@ -376,6 +376,20 @@ export const brokerKeys = declareKeys({
     dynamic: true,
     doc: 'The level of zstd where compression.type is zstd',
   }),
+  leaderReplicationThrottledRate: long('leader.replication.throttled.rate', {
+    default: maxLong,
+    min: 0,
+    dynamic: true,
+    internal: true,
+    doc: 'Bytes a second at which a leader serves the replicas of leader.replication.throttled.replicas',
+  }),
+  followerReplicationThrottledRate: long('follower.replication.throttled.rate', {
+    default: maxLong,
+    min: 0,
+    dynamic: true,
+    internal: true,
+    doc: 'Bytes a second at which a follower fetches the replicas of follower.replication.throttled.replicas',
+  }),
   minInsyncReplicas: int('min.insync.replicas', {
     default: 1,
     min: 1,

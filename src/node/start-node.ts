@@ -34,6 +34,8 @@ import { createDeclaredTopics } from './topic-declarations.ts'
 const shutdownGraceMs = 5_000
 /** Threads of libuv's pool where the program didn't say; syncs leave one of them to everything else. */
 const defaultPoolThreads = 4
+/** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
+const grownReplicationFactor = 3
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -240,6 +242,7 @@ class Node implements RunningNode {
       peers === undefined
         ? undefined
         : new ControllerCalls({ ...peers.services, brokerId: this.brokerId, clusterId: () => this.#clusterId })
+    const isDefault = this.#config.entries.get('offsets.topic.replication.factor')?.source === 'default'
     const coordination = createRaftCoordination({
       raft,
       ...(calls === undefined || peers === undefined ? {} : { remote: remoteControllers(peers, calls) }),
@@ -254,7 +257,7 @@ class Node implements RunningNode {
         defaultMinInSyncReplicas: values.minInsyncReplicas,
         uncleanLeaderElectionEnabled: values.uncleanLeaderElectionEnable,
         nodeId: this.brokerId,
-        growingTopics: new Map(),
+        growingTopics: new Map(isDefault ? [[groupTopic, grownReplicationFactor]] : []),
         fixedTopics: new Set([groupTopic]),
       },
       configRules: {

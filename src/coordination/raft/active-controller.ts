@@ -122,9 +122,12 @@ export class ActiveController implements ControllerChannel {
     this.#decide((head) => electUncleanLeaders(head, this.#options.settings))
   }
 
-  /** More replicas for internal topics, when there are more brokers. */
+  /** More replicas for internal topics, when there are more brokers. Asks nothing of the log when there is nothing to do. */
   growInternalTopics(): void {
-    this.#decide((head) => growInternalTopics(head, this.#options.settings))
+    const { head } = this.loop
+    const { settings } = this.#options
+    if (head === undefined || growInternalTopics(head, settings).length === 0) return
+    this.#decide((image) => growInternalTopics(image, settings))
   }
 
   /** Of the controller's own accord. Nobody waits for it: whatever is decided next comes after it in the log. */

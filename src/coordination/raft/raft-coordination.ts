@@ -298,6 +298,7 @@ export class RaftCoordination implements Coordination {
       for (const brokerId of this.#controller.fenceSilentBrokers()) {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }
+      this.#controller.growInternalTopics()
       this.#watchSessions()
     })
   }

@@ -170,6 +170,83 @@ describe('handleHeartbeat()', () => {
   })
 })
 
+describe('controlled shutdown', () => {
+  const leave = (image: MetadataImage, othersKnow: boolean) => {
+    const { records, response } = handleHeartbeat(image, heartbeat(image, 1, { wantShutdown: true }), othersKnow)
+    return { response, after: replayed(image, records, image.index + 1) }
+  }
+
+  test('ends when the others know of it: the broker is fenced, and what only it could lead has no leader', () => {
+    const going = leave(threeBrokers, true)
+    expect(going.response).toMatchObject({ mayStop: false, inControlledShutdown: true })
+    const waits = leave(going.after, false)
+    expect(waits.response).toMatchObject({ mayStop: false })
+    const ends = leave(waits.after, true)
+    expect(ends.response).toMatchObject({ mayStop: true, fenced: true })
+    expect(partitions(ends.after)).toEqual([
+      [2, [2, 3], 1],
+      [2, [2, 3], 0],
+      [-1, [1], 1],
+    ])
+    expect(leave(ends.after, true)).toMatchObject({
+      response: { mayStop: true },
+      after: { index: ends.after.index + 1 },
+    })
+  })
+
+  test('hands over later what somebody came into sync for', () => {
+    const behind = replayed(threeBrokers, [
+      { type: 'PartitionChange', topicId: uuid(1), partition: 0, isr: [brokerId(1)] },
+    ])
+    const going = leave(behind, true)
+    expect(partitions(going.after)?.[0]).toEqual([1, [1], 0])
+    const joined = replayed(going.after, [
+      { type: 'PartitionChange', topicId: uuid(1), partition: 0, isr: [brokerId(1), brokerId(3)] },
+    ])
+    const later = leave(joined, true)
+    expect(later.response).toMatchObject({ mayStop: false })
+    expect(partitions(later.after)?.[0]).toEqual([3, [3], 1])
+  })
+
+  test('of a broker that is alone ends at once, and it stays the leader till it is gone', () => {
+    const alone = imageOf(registration(1), ...topicRecords('orders', uuid(1), [[1]]))
+    const { response, after } = leave(alone, false)
+    expect(response).toMatchObject({ mayStop: true, fenced: false })
+    expect(partitions(after)).toEqual([[1, [1], 0]])
+  })
+})
+
+describe('registration is refused', () => {
+  const image = imageOf(
+    { type: 'ClusterId', clusterId: 'a-cluster' },
+    { type: 'FeatureLevel', name: 'metadata.version', level: 2 },
+    registration(2),
+  )
+  const request = {
+    ...run(1, 7),
+    clusterId: 'a-cluster',
+    features: [{ name: 'metadata.version', minLevel: 1, maxLevel: 2 }],
+  }
+
+  test.each([
+    ['inconsistent-cluster-id', { clusterId: 'another' }],
+    ['unsupported-version', { features: [] }],
+    ['unsupported-version', { features: [{ name: 'metadata.version', minLevel: 1, maxLevel: 1 }] }],
+    ['unsupported-version', { features: [{ name: 'metadata.version', minLevel: 3, maxLevel: 4 }] }],
+    ['invalid-registration', { endpoints: [...run(1, 7).endpoints, ...run(1, 7).endpoints] }],
+    ['invalid-registration', { logDirs: [uuid(1), uuid(1)] }],
+    ['invalid-registration', { logDirs: registration(2).logDirs }],
+  ])('with %s: %j', (reason, fields) => {
+    const { records, response } = registerBroker(image, { ...request, ...fields }, noneAlive)
+    expect({ records, response }).toMatchObject({ records: [], response: { ok: false, reason } })
+  })
+
+  test('and otherwise not: the record says what the broker supports', () => {
+    const { records } = registerBroker(image, request, noneAlive)
+    expect(records).toMatchObject([{ type: 'RegisterBroker', features: request.features, brokerEpoch: 50 }])
+  })
+})
+
 describe('fenceBroker()', () => {
   test('moves leaderships, shrinks ISRs and keeps the last member of an ISR', () => {
     const image = replayed(threeBrokers, fenceBroker(threeBrokers, brokerId(1), settings))
