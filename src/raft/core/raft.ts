@@ -60,6 +60,8 @@ export type MembershipRefusal =
   | 'transferring'
   /** The voter to be isn't heard, or is far behind: it would be counted before it can help. */
   | 'not-caught-up'
+  /** One id would vote with two disks: the old one must be removed first. */
+  | 'duplicate-voter'
   /** Nobody would be left. */
   | 'last-voter'
   /** More than one voter comes or goes: two majorities might not meet. */
@@ -721,6 +723,7 @@ export class RaftCore {
   #whyNotChangeTo(next: Membership): MembershipRefusal | undefined {
     if (this.#role !== 'leader') return 'not-leader'
     if (next.voters.length === 0) return 'last-voter'
+    if (new Set(next.voters.map(({ id }) => id)).size < next.voters.length) return 'duplicate-voter'
     if (votersChanged(this.membership, next) > 1) return 'too-many'
     if (this.#transfer !== undefined) return 'transferring'
     // Single-server changes are safe only from here on: Ongaro's correction of 2015 to thesis §4.1.
