@@ -493,6 +493,7 @@ export class RaftNode {
     const bytes = payloadOf(message)
     if (this.#inbox.length >= maxInboxMessages || this.#inboxBytes + bytes > maxInboxBytes) return
     this.#inboxBytes += bytes
+    if (message.type === 'leaderHint') this.#transport?.learn(message.leader)
     this.#enqueue(() => this.#core.step(message))
   }
 

@@ -1,4 +1,4 @@
-import type { Membership, Message, NodeId } from './core/types.ts'
+import type { Membership, Message, NodeId, Voter } from './core/types.ts'
 
 /**
  * Carries messages between the members of one quorum: voters, and nodes without a vote that follow. The network's implementation
@@ -13,6 +13,8 @@ export interface RaftTransport {
   start(receiver: RaftReceiver): void
   /** Who votes: called after `start`, and at each change, committed or not. Who isn't in it may still be sent to. */
   setMembership(membership: Membership): void
+  /** Where one can be reached that may not be in the membership: another node named it as the leader. */
+  learn(voter: Voter): void
   /**
    * Hands `message` over for `message.to`; never throws. Best effort: it may be lost, delayed, repeated or overtaken.
    * A sender that is faster than the network has its oldest messages dropped, not queued without bound.

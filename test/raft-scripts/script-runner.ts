@@ -425,6 +425,8 @@ function messageText(message: Message): string {
       if (rejection === null) return `${head} has ${message.index}`
       return `${head} lacks ${message.index}, try ${rejection.hintIndex}/${rejection.hintTerm}`
     }
+    case 'leaderHint':
+      return `${head} ${message.leader.id}`
     case 'heartbeat':
       return `${head} commit ${message.commitIndex}/${message.commitTerm}${roundText(message)}`
     case 'heartbeatAnswer':

@@ -15,6 +15,7 @@ export class RaftTransportHub {
         this.#receivers.set(id, receiver)
       },
       setMembership: () => undefined,
+      learn: () => undefined,
       send: (message) => {
         if (this.#receivers.get(id) === own) this.#carry(message)
       },

@@ -147,7 +147,7 @@ export class RaftLog {
     const from = entries[0]!.index
     assert(from > this.#commitIndex, 'a committed entry is never replaced')
     assert(from <= this.lastIndex + 1, 'entries continue the log')
-    while (this.membershipIndex >= from) this.#memberships.pop()
+    while (this.#memberships.at(-1)!.index >= from) this.#memberships.pop()
     for (const entry of entries) this.#noteMembership(entry)
     if (from <= this.#unstableFrom) {
       this.#unstable = [...entries]

@@ -60,6 +60,8 @@ export type MembershipRefusal =
   | 'transferring'
   /** The voter to be isn't heard, or is far behind: it would be counted before it can help. */
   | 'not-caught-up'
+  /** One id would vote with two disks: the old one must be removed first. */
+  | 'duplicate-voter'
   /** Nobody would be left. */
   | 'last-voter'
   /** More than one voter comes or goes: two majorities might not meet. */
@@ -462,7 +464,12 @@ export class RaftCore {
   step(message: Message): void {
     if (message.to !== this.id) return // an address that changed hands: another's vote must not be counted here
     if (message.type === 'follow') {
-      this.#handleFollow(message.from, message.fromDirectoryId, message.lastIndex)
+      if (this.#role === 'leader') this.#handleFollow(message.from, message.fromDirectoryId, message.lastIndex)
+      else this.#sendLeaderHint(message.from)
+      return
+    }
+    if (message.type === 'leaderHint') {
+      if (this.#leaderId === null) this.#send(message.leader.id, { type: 'follow', lastIndex: this.#log.lastIndex })
       return
     }
     if (message.term > this.#term) {
@@ -549,10 +556,19 @@ export class RaftCore {
   /** Stickiness. What the leader itself asks, or asked for, is no attack on it. */
   #isLoyalAgainst({ from, fromDirectoryId, isTransfer }: VoteMessage): boolean {
     if (this.#leaderId === null || this.#leaderId === from || isTransfer) return false
-    if (this.#role !== 'leader') return this.#electionElapsed < this.#config.electionTicks
-    // One that was removed while it was away, or has a vote by an old log only: from the log it learns what it is.
-    if (!hasVoter(this.membership, from, fromDirectoryId)) this.#handleFollow(from, fromDirectoryId, undefined)
-    return true
+    const isLoyal = this.#role === 'leader' || this.#electionElapsed < this.#config.electionTicks
+    // One that was removed while it was away, or has a vote by an old log only: from the leader's it learns what it is. Its own
+    // may not even name the one who leads by now.
+    if (isLoyal && !hasVoter(this.membership, from, fromDirectoryId)) {
+      if (this.#role === 'leader') this.#handleFollow(from, fromDirectoryId, undefined)
+      else this.#sendLeaderHint(from)
+    }
+    return isLoyal
+  }
+
+  #sendLeaderHint(to: NodeId): void {
+    const leader = this.membership.voters.find(({ id }) => id === this.#leaderId)
+    if (leader !== undefined && leader.id !== to) this.#send(to, { type: 'leaderHint', leader })
   }
 
   #answerLowerTerm(message: Message): void {
@@ -707,6 +723,7 @@ export class RaftCore {
   #whyNotChangeTo(next: Membership): MembershipRefusal | undefined {
     if (this.#role !== 'leader') return 'not-leader'
     if (next.voters.length === 0) return 'last-voter'
+    if (new Set(next.voters.map(({ id }) => id)).size < next.voters.length) return 'duplicate-voter'
     if (votersChanged(this.membership, next) > 1) return 'too-many'
     if (this.#transfer !== undefined) return 'transferring'
     // Single-server changes are safe only from here on: Ongaro's correction of 2015 to thesis §4.1.
@@ -754,7 +771,6 @@ export class RaftCore {
   }
 
   #handleFollow(from: NodeId, fromDirectoryId: Uuid, lastIndex: LogIndex | undefined): void {
-    if (this.#role !== 'leader') return
     const isNew = this.#progress.get(from)?.directoryId !== fromDirectoryId
     const progress = this.#admit(from, fromDirectoryId)
     if (progress === undefined) return

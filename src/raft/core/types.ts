@@ -127,6 +127,8 @@ export type Message =
   | (Envelope & { readonly type: 'timeoutNow'; readonly lastIndex: LogIndex; readonly lastTerm: Term })
   /** From one that has no leader and no vote, to all it knows: whoever leads, send me the log. Its term doesn't matter. */
   | (Envelope & { readonly type: 'follow'; readonly lastIndex: LogIndex })
+  /** To one who looked for the leader, or for votes that it has no right to: ask this one. The term doesn't matter. */
+  | (Envelope & { readonly type: 'leaderHint'; readonly leader: Voter })
 
 export type VoteMessage = Envelope & {
   readonly type: 'preVote' | 'vote'

@@ -390,6 +390,7 @@ describe('a node whose event loop stood still (E14)', () => {
         receiver = given
       },
       setMembership: () => undefined,
+      learn: () => undefined,
       send: (message) => {
         sent.push(message)
       },
