@@ -38,6 +38,7 @@ export interface RaftMessage {
   readonly snapshotChunkAnswer?: RaftBodies['snapshotChunkAnswer']
   readonly timeoutNow?: RaftBodies['timeoutNow']
   readonly follow?: RaftBodies['follow']
+  readonly leaderHint?: RaftBodies['leaderHint']
 }
 
 export interface RaftBodies {
@@ -66,6 +67,7 @@ export interface RaftBodies {
   readonly snapshotChunkAnswer: { readonly index: number; readonly nextOffset: number }
   readonly timeoutNow: { readonly lastIndex: number; readonly lastTerm: number }
   readonly follow: { readonly lastIndex: number }
+  readonly leaderHint: { readonly leader?: RaftVoter | null }
 }
 
 export interface RaftVote {

@@ -1,5 +1,5 @@
 import type { Uuid } from '../../base/index.ts'
-import type { Entry, EntryType, LogIndex, Membership, Message, NodeId, SnapshotHeader, Term } from '../../raft/index.ts'
+import type { Entry, EntryType, LogIndex, Message, NodeId, SnapshotHeader, Term, Voter } from '../../raft/index.ts'
 import {
   type RaftBodies,
   type RaftEntry,
@@ -54,6 +54,11 @@ export function fromWire(wire: RaftMessage): Message {
       return { ...envelope, type: 'timeoutNow', ...lastOf(wire.timeoutNow!) }
     case 'follow':
       return { ...envelope, type: 'follow', lastIndex: index(wire.follow!.lastIndex, 'last_index') }
+    case 'leaderHint': {
+      const { leader } = wire.leaderHint!
+      if (leader === undefined || leader === null) throw invalid('a hint at no leader')
+      return { ...envelope, type: 'leaderHint', leader: voterFrom(leader) }
+    }
     default:
       throw invalid('a Raft message of a kind that this node does not know')
   }
@@ -90,6 +95,8 @@ function bodyOf(message: Message): Omit<RaftMessage, 'from' | 'fromDirectoryId' 
       return { timeoutNow: pick(message, ['lastIndex', 'lastTerm']) }
     case 'follow':
       return { follow: { lastIndex: message.lastIndex } }
+    case 'leaderHint':
+      return { leaderHint: { leader: voterToWire(message.leader) } }
   }
 }
 
@@ -104,12 +111,12 @@ function entryToWire({ term, type, data }: Entry): RaftEntry {
 }
 
 function headerToWire(header: SnapshotHeader): RaftSnapshotHeader {
-  const voters = header.membership.voters.map(({ id, directoryId, endpoint }) => ({
-    id,
-    directoryId,
-    endpoint: endpoint ?? '',
-  }))
+  const voters = header.membership.voters.map(voterToWire)
   return { ...pick(header, ['index', 'term', 'totalBytes', 'dataCrc']), voters }
+}
+
+function voterToWire({ id, directoryId, endpoint }: Voter): RaftVoter {
+  return { id, directoryId, endpoint: endpoint ?? '' }
 }
 
 function pick<T extends object, Key extends keyof T>(source: T, keys: readonly Key[]): Pick<T, Key> {
@@ -167,19 +174,17 @@ function headerFrom(wire: RaftSnapshotHeader): SnapshotHeader {
   return {
     index: index(wire.index, 'index'),
     term: natural(wire.term, 'term') as Term,
-    membership: membershipFrom(wire.voters),
+    membership: { voters: wire.voters.map(voterFrom) },
     totalBytes: natural(wire.totalBytes, 'total_bytes'),
     dataCrc: wire.dataCrc,
   }
 }
 
-function membershipFrom(voters: readonly RaftVoter[]): Membership {
+function voterFrom({ id, directoryId, endpoint }: RaftVoter): Voter {
   return {
-    voters: voters.map(({ id, directoryId, endpoint }) => ({
-      id: nodeId(id, 'id'),
-      directoryId: uuid(directoryId, 'directory_id'),
-      ...(endpoint === '' ? {} : { endpoint }),
-    })),
+    id: nodeId(id, 'id'),
+    directoryId: uuid(directoryId, 'directory_id'),
+    ...(endpoint === '' ? {} : { endpoint }),
   }
 }
 

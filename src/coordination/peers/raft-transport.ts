@@ -1,5 +1,5 @@
 import type { Clock, Random, Timers } from '../../platform/index.ts'
-import type { Membership, Message, NodeId, RaftReceiver, RaftTransport } from '../../raft/index.ts'
+import type { Membership, Message, NodeId, RaftReceiver, RaftTransport, Voter } from '../../raft/index.ts'
 import type { NodeMessages, RaftMessage, RpcNetwork, RpcTarget, StreamMethod } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { AcceptedStreams } from './accepted-streams.ts'
@@ -37,6 +37,8 @@ interface Peer {
 export class PeerTransport implements RaftTransport {
   readonly #options: PeerTransportOptions
   readonly #peers = new Map<NodeId, Peer>()
+  /** Where nodes are that another named as the leader. */
+  readonly #learned = new Map<NodeId, RpcTarget>()
   readonly #ping: Uint8Array
   readonly #listeners: PeerListener[] = []
   #receiver: RaftReceiver | undefined
@@ -59,6 +61,7 @@ export class PeerTransport implements RaftTransport {
     const { configured } = this.#options
     const targets = new Map<NodeId, RpcTarget>()
     for (const [id, target] of configured) targets.set(id as NodeId, target)
+    for (const [id, target] of this.#learned) targets.set(id, target)
     for (const { id, endpoint } of voters) {
       const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
       if (target !== undefined) targets.set(id, target)
@@ -67,6 +70,13 @@ export class PeerTransport implements RaftTransport {
       if (!targets.has(id)) this.#disconnect(id, peer)
     }
     for (const [id, target] of targets) this.#connect(id, target)
+  }
+
+  learn({ id, endpoint }: Voter): void {
+    const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
+    if (target === undefined) return
+    this.#learned.set(id, target)
+    this.#connect(id, target)
   }
 
   /** A message of a stream that was opened to this node. Throws `RpcError` for what makes no sense. */
