@@ -27,8 +27,12 @@ export interface Coordination {
    * see already has this run's registration: no leadership that a run before it held is ever published.
    */
   start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }>
-  /** 'controlled' hands leaderships over first, if it can in time; 'immediate' just goes. */
-  stop(mode: 'controlled' | 'immediate'): Promise<void>
+  /**
+   * Hands this broker's leaderships to others and resolves when they have them, or after a few seconds: clients and followers are
+   * served meanwhile. Never rejects.
+   */
+  handOver(): Promise<void>
+  stop(): Promise<void>
   /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage
   readonly state: CoordinationState

@@ -167,6 +167,7 @@ class Node implements RunningNode {
     await replicas.deleteStrays(coordination.image)
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
+    this.#stops.push(() => coordination.handOver()) // first of all: everything else still serves
     gate.open()
     logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
   }
@@ -283,7 +284,7 @@ class Node implements RunningNode {
         onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
       })
     }
-    this.#stops.push(() => coordination.stop('controlled'))
+    this.#stops.push(() => coordination.stop())
     return coordination
   }
 

@@ -26,6 +26,9 @@ export interface BrokerLifecycleOptions {
   readonly onFault: (error: Error) => void
 }
 
+/** Between two questions whether a broker that wants to go may. */
+const shutdownIntervalMs = 50
+
 /**
  * One run of a broker, as the controller sees it. States, and what moves between them:
  *
@@ -93,10 +96,15 @@ export class BrokerLifecycle {
     })
   }
 
-  /** Hands leaderships over, as far as others can take them. */
+  /** Hands leaderships over, as far as others can take them before the deadline. */
   async shutDown(deadlineMs: number): Promise<void> {
+    const { platform } = this.#options
     this.#wantShutdown = true
-    await this.#heartbeat(deadlineMs)
+    while (!this.#isStopped && platform.clock.monotonic() < deadlineMs) {
+      const result = await this.#heartbeat(deadlineMs)
+      if (!result.ok || result.mayStop) return
+      await new Promise<void>((resolve) => platform.timers.set(shutdownIntervalMs, resolve))
+    }
   }
 
   stop(): void {

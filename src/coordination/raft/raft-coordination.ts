@@ -66,7 +66,7 @@ export interface RaftCoordinationOptions {
 
 /** How long `start` waits for a controller, and for another run of this broker to be given up. Kafka's is the same. */
 const registrationTimeoutMs = 60_000
-/** How long a controlled stop waits to hand its leaderships over. */
+/** How long a node that stops waits until its leaderships are handed over. */
 const shutdownTimeoutMs = 5_000
 /** How long a change of ISRs may take before it is asked for again. */
 const alterPartitionTimeoutMs = 30_000
@@ -226,8 +226,16 @@ export class RaftCoordination implements Coordination {
     return { brokerEpoch: lifecycle.run.brokerEpoch }
   }
 
-  async stop(mode: 'controlled' | 'immediate'): Promise<void> {
-    if (mode === 'controlled' && this.#controllerTerm !== undefined) await this.#handOver()
+  async handOver(): Promise<void> {
+    try {
+      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
+    } catch (error) {
+      // The node goes in any case: what could not be handed over moves when it is fenced, or registers again.
+      this.#logger.warn({ error }, 'leaderships not handed over')
+    }
+  }
+
+  async stop(): Promise<void> {
     this.#lifecycle?.stop()
     this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
     this.#endLeadership()
@@ -406,14 +414,5 @@ export class RaftCoordination implements Coordination {
 
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => this.#options.platform.timers.set(ms, resolve))
-  }
-
-  /** The node goes in any case: what could not be handed over moves when it is fenced, or registers again. */
-  async #handOver(): Promise<void> {
-    try {
-      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
-    } catch (error) {
-      this.#logger.warn({ error }, 'leaderships not handed over')
-    }
   }
 }

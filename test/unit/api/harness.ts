@@ -129,6 +129,8 @@ class FakeCoordination implements Coordination {
     return topic
   }
 
+  async handOver(): Promise<void> {}
+
   alterPartitions(): Promise<never> {
     throw new Error('No API changes ISRs')
   }

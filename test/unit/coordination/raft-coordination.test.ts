@@ -184,7 +184,8 @@ describe('Raft coordination of one node', () => {
     const world = newWorld()
     const { coordination } = await startNode(world)
     await world.simulation.run(coordination.admin.createTopics([newTopic('orders')], admin))
-    await world.simulation.run(coordination.stop('controlled'))
+    await world.simulation.run(coordination.handOver())
+    await world.simulation.run(coordination.stop())
     expect(coordination.image.cluster.broker(localId)?.inControlledShutdown).toBe(true)
     const late = coordination.admin.createTopics([newTopic('late')], admin)
     await expect(world.simulation.run(late)).rejects.toMatchObject({ reason: 'stopped' })
@@ -204,7 +205,7 @@ describe('Raft coordination of one node', () => {
       () => 'created',
       (error: CoordinationError) => error.reason,
     )
-    await world.simulation.run(coordination.stop('immediate'))
+    await world.simulation.run(coordination.stop())
     expect(['stopped', 'outcome-unknown']).toContain(await world.simulation.run(outcome))
   })
 
@@ -238,7 +239,7 @@ describe('Raft coordination of one node', () => {
   test('the log of another cluster is refused, before any of it is published', async () => {
     const world = newWorld()
     const { coordination: first } = await startNode(world)
-    await world.simulation.run(first.stop('immediate'))
+    await world.simulation.run(first.stop())
     const other = await world.simulation.run(nodeOn(world.disk, world.host.platform, { clusterId: 'another' }))
     const started = other.coordination.start(newRun(world.host.platform))
     await expect(world.simulation.run(started)).rejects.toMatchObject({
@@ -254,7 +255,7 @@ describe('Raft coordination of one node', () => {
     const first = await world.simulation.run(nodeOn(world.disk, world.host.platform))
     const { brokerEpoch } = await world.simulation.run(first.coordination.start(run))
     await world.simulation.run(first.coordination.admin.createTopics([newTopic('orders')], admin))
-    await world.simulation.run(first.coordination.stop('immediate'))
+    await world.simulation.run(first.coordination.stop())
     const second = await world.simulation.run(nodeOn(world.disk, world.host.platform))
     expect(await world.simulation.run(second.coordination.start(run))).toEqual({ brokerEpoch })
     expect(partitionsOf(second.coordination.image, 'orders')).toMatchObject([{ leader: 1, leaderEpoch: 0 }])
