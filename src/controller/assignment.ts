@@ -14,7 +14,8 @@ export function assignmentFault(
   if (replicas.length === 0) return 'the assignment has no replicas'
   const negative = replicas.find((brokerId) => brokerId < 0)
   if (negative !== undefined) return `broker id ${negative} is invalid`
-  const twice = replicas.find((brokerId, i) => replicas.indexOf(brokerId) !== i)
+  const seen = new Set<BrokerId>()
+  const twice = replicas.find((brokerId) => seen.size === seen.add(brokerId).size)
   if (twice !== undefined) return `broker ${twice} is in the assignment twice`
   const unknown = replicas.find((brokerId) => image.cluster.broker(brokerId) === undefined)
   if (unknown !== undefined) return `broker ${unknown} is not registered`

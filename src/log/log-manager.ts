@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { assert, partitionName, type Uuid } from '../base/index.ts'
+import { assert, type BrokerEpoch, partitionName, type Uuid } from '../base/index.ts'
 import type { ParsedConfig, TopicConfig } from '../config/index.ts'
 import { type DirectoryLock, FileError, type Platform, type Timer } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -110,8 +110,10 @@ export interface LogManager {
   /** Runs retention on every log now. */
   enforceRetention(): Promise<void>
   directories(): readonly LogDirectoryStatus[]
-  /** Clean shutdown. No call on any log may be under way. */
-  close(): Promise<void>
+  /** Of the run before, if every directory was left in order by it; null otherwise (KIP-966). */
+  readonly cleanBrokerEpoch: BrokerEpoch | null
+  /** Clean shutdown, of the run that has `brokerEpoch`. No call on any log may be under way. */
+  close(brokerEpoch?: BrokerEpoch): Promise<void>
 }
 
 /**
@@ -187,6 +189,11 @@ class DirectoryLogManager implements LogManager {
 
   get isEmpty(): boolean {
     return this.#isEmpty
+  }
+
+  get cleanBrokerEpoch(): BrokerEpoch | null {
+    const epochs = new Set(this.#directories.map((directory) => directory.cleanBrokerEpoch))
+    return epochs.size === 1 && this.#unopened.size === 0 ? [...epochs][0]! : null
   }
 
   async open(): Promise<void> {
@@ -266,7 +273,7 @@ class DirectoryLogManager implements LogManager {
     } catch (error) {
       this.#leaveOut(claim.path, error)
       directory.fail(storageErrorOf(error, claim.path))
-      await directory.close()
+      await directory.close(null)
     }
   }
 
@@ -372,11 +379,11 @@ class DirectoryLogManager implements LogManager {
     return [...opened, ...unopened]
   }
 
-  async close(): Promise<void> {
+  async close(brokerEpoch?: BrokerEpoch): Promise<void> {
     this.#isClosed = true
     for (const timer of this.#timers) timer.cancel()
     await Promise.all(this.#changes.values())
-    for (const directory of this.#directories) await directory.close()
+    for (const directory of this.#directories) await directory.close(brokerEpoch ?? null)
     await this.#environment.handles.drained()
     await this.#metadataLock?.release()
   }

@@ -68,6 +68,7 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  #coordination: Coordination | undefined
   #stopping: Promise<void> | undefined
   #clusterId = ''
   #bootstrapServers = ''
@@ -161,7 +162,7 @@ class Node implements RunningNode {
       rack: this.#config.values.brokerRack,
       logDirs: logs.directoryIds,
       features: supportedFeatures,
-      previousBrokerEpoch: null,
+      previousBrokerEpoch: logs.cleanBrokerEpoch,
     })
     await replicas.whenOpened()
     await replicas.deleteStrays(coordination.image)
@@ -211,7 +212,7 @@ class Node implements RunningNode {
       scheduler: this.#scheduler,
       ...(identity === undefined ? {} : { identity }),
     })
-    this.#stops.push(() => logs.close())
+    this.#stops.push(() => logs.close(this.#coordination?.brokerEpoch))
     this.#clusterId = logs.clusterId
     return logs
   }
@@ -271,6 +272,7 @@ class Node implements RunningNode {
       maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
       maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
+    this.#coordination = coordination
     coordination.onFault((error) => this.#fail(error))
     if (peers !== undefined) {
       await peers.forgetForming()

@@ -53,6 +53,8 @@ export class InSyncReplicas {
   #replicas: readonly BrokerId[]
   #committed: readonly BrokerId[]
   #partitionEpoch: PartitionEpoch
+  /** Elected though it may lack what was acknowledged; over once the controller knows that this leader took that on. */
+  #isRecovering: boolean
   #wanted: WantedIsr | undefined
   readonly #followers = new Map<BrokerId, Follower>()
 
@@ -62,6 +64,7 @@ export class InSyncReplicas {
     this.#replicas = image.replicas
     this.#committed = image.isr
     this.#partitionEpoch = image.partitionEpoch
+    this.#isRecovering = image.leaderRecoveryState === 'recovering'
     // Members begin with a whole lag time to show themselves.
     for (const replica of image.isr) if (replica !== localId) this.#followers.set(replica, unknownFollower(nowMs))
   }
@@ -116,7 +119,15 @@ export class InSyncReplicas {
     if (image.partitionEpoch <= this.#partitionEpoch) return
     this.#partitionEpoch = image.partitionEpoch
     this.#committed = image.isr
+    this.#isRecovering = image.leaderRecoveryState === 'recovering'
     this.#wanted = undefined
+  }
+
+  /** Says that this leader, elected out of the ISR, leads with what it has (KIP-704). True when there is something new to ask for. */
+  recover(): boolean {
+    if (!this.#isRecovering || this.#wanted !== undefined) return false
+    this.#want(this.#committed)
+    return true
   }
 
   onFetch(fetch: FollowerFetch, leaderEndOffset: Offset, nowMs: number): void {
@@ -171,6 +182,7 @@ export class InSyncReplicas {
       if (answer.partitionEpoch <= this.#partitionEpoch) return
       this.#partitionEpoch = answer.partitionEpoch
       this.#committed = answer.isr
+      this.#isRecovering = false
     } else if (answer.reason === 'refused') {
       this.#wanted = undefined
     }

@@ -156,6 +156,7 @@ export class Partition implements LogListener {
   #becomeLeader(image: PartitionImage): void {
     if (this.#inSync !== undefined && image.leaderEpoch === this.#leaderEpoch) {
       this.#inSync.applyImage(image)
+      if (this.#inSync.recover()) this.#wantIsr(this.#inSync)
       this.#maybeAdvanceHighWatermark()
       return
     }
@@ -165,6 +166,7 @@ export class Partition implements LogListener {
     this.log.assignEpochStart(image.leaderEpoch)
     const nowMs = this.#platform.clock.monotonic()
     this.#inSync = new InSyncReplicas(image, this.#localId, this.log.logEndOffset, nowMs)
+    if (this.#inSync.recover()) this.#wantIsr(this.#inSync)
     this.#maybeAdvanceHighWatermark()
   }
 

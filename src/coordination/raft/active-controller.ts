@@ -45,6 +45,14 @@ export interface ActiveControllerOptions {
   readonly onFault: (error: unknown) => void
 }
 
+/** What this node knows of another from before it was the controller. */
+export interface PeerContact {
+  readonly brokerId: BrokerId
+  /** When it was last heard from, or its stream closed; of the monotonic clock. */
+  readonly lastHeardMs: number
+  readonly isConnected: boolean
+}
+
 /** Requests that may wait while the log is slow. One that finds the queue full is told so. */
 const maxQueuedRequests = 10_000
 /** A few MB: well below what the Raft log takes before it refuses. */
@@ -73,9 +81,16 @@ export class ActiveController implements ControllerChannel {
     this.#handlers = this.#makeHandlers()
   }
 
-  /** This node leads the quorum, and `image` holds all that was before. A new cluster gets its first entry. */
-  activate(image: MetadataImage): void {
+  /**
+   * This node leads the quorum, and `image` holds all that was before. A new cluster gets its first entry. The silence of a
+   * broker counts from what `contacts` say of it; from now where they say nothing.
+   */
+  activate(image: MetadataImage, contacts: Iterable<PeerContact> = []): void {
     this.#sessions = new BrokerSessions(this.#options.sessionTimeoutMs)
+    for (const { brokerId, lastHeardMs, isConnected } of contacts) {
+      const run = image.cluster.broker(brokerId)
+      if (run !== undefined) this.#sessions.seed(run, lastHeardMs, isConnected)
+    }
     this.loop.activate(image)
     const { clusterId, settings } = this.#options
     if (clusterStart(image, clusterId, settings).length === 0) return
@@ -101,12 +116,18 @@ export class ActiveController implements ControllerChannel {
     return silent
   }
 
-  /** The process of a broker has ended, as far as can be seen; true when that counts, and fences it. */
-  fenceCrashedBroker(brokerId: BrokerId): boolean {
-    const broker = this.loop.head?.cluster.broker(brokerId)
+  /** The stream to that broker closed: its silence counts from now. */
+  brokerDisconnected(brokerId: BrokerId): void {
+    const run = this.loop.head?.cluster.broker(brokerId)
+    if (run !== undefined) this.#sessions.disconnected(run, this.#options.platform.clock.monotonic())
+  }
+
+  /** The process of that broker was seen to be gone. It is fenced, unless the same was said of it lately and was wrong. */
+  brokerGone(brokerId: BrokerId): boolean {
     const { localBrokerId, platform, settings } = this.#options
-    if (broker === undefined || broker.fenced || brokerId === localBrokerId) return false
-    if (!this.#sessions.gone(broker, platform.clock.monotonic())) return false
+    const run = this.loop.head?.cluster.broker(brokerId)
+    if (run === undefined || run.fenced || brokerId === localBrokerId) return false
+    if (!this.#sessions.gone(run, platform.clock.monotonic())) return false
     this.#decide((image) => fenceBroker(image, brokerId, settings))
     return true
   }

@@ -291,7 +291,7 @@ export class RaftCoordination implements Coordination {
   }
 
   #fenceCrashed(node: BrokerId): void {
-    if (this.#controller.fenceCrashedBroker(node)) this.#logger.warn({ brokerId: node }, 'broker gone, fencing it')
+    if (this.#controller.brokerGone(node)) this.#logger.warn({ brokerId: node }, 'broker gone, fencing it')
   }
 
   #endLeadership(): void {
