@@ -79,6 +79,12 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const partition of [...this.#shards.keys()]) this.#close(partition)
   }
 
+  /** The internal topic was deleted. One of the same name that is made after it has leader epochs of its own. */
+  forget(): void {
+    this.stop()
+    this.#epochs.clear()
+  }
+
   /** The partitions that this broker coordinates, loaded or not. */
   get partitions(): readonly number[] {
     return [...this.#shards.keys()]

@@ -247,6 +247,7 @@ export class GroupCoordinator {
 
   /** Topics are gone: what was committed for them is forgotten. For each broker to do with the groups it coordinates. */
   async onTopicsDeleted(topics: readonly DeletedTopic[]): Promise<void> {
+    if (topics.some(({ topic }) => topic === groupTopic)) this.#runtime.forget()
     await Promise.all(this.#runtime.partitions.map((partition) => this.#deleteTopics(partition, topics)))
   }
 
