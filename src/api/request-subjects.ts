@@ -28,6 +28,8 @@ interface SubjectList {
   /** The field of the request; two where it depends on the version, and the other is empty then. */
   readonly asked: readonly string[]
   readonly answered: string
+  /** The answer has no errors of single elements: an error about one is about all. */
+  readonly failsWhole?: true
 }
 
 const topics = (answered: string, ...asked: string[]): SubjectList => ({ kind: 'topic', asked, answered })
@@ -49,11 +51,11 @@ const lists: Readonly<Record<string, SubjectList>> = {
   DescribeConfigs: topics('results', 'resources'),
   AlterConfigs: topics('responses', 'resources'),
   IncrementalAlterConfigs: topics('responses', 'resources'),
-  DescribeLogDirs: topics('results', 'topics'),
+  DescribeLogDirs: { ...topics('results', 'topics'), failsWhole: true },
   CreatePartitions: topics('results', 'topics'),
   DeleteGroups: groups('results', 'groupsNames'),
   OffsetDelete: topics('topics', 'topics'),
-  DescribeQuorum: topics('topics', 'topics'),
+  DescribeQuorum: { ...topics('topics', 'topics'), failsWhole: true },
   DescribeProducers: topics('topics', 'topics'),
   DescribeTopicPartitions: topics('topics', 'topics'),
 }
@@ -90,7 +92,7 @@ function narrowed(
   const field = fieldOf(request, list)
   const part = elements.filter(isWanted)
   if (part.length === 0) return undefined
-  if (part.length === elements.length) return { part: request, rest: undefined }
+  if (part.length === elements.length || list.failsWhole === true) return { part: request, rest: undefined }
   const rest = elements.filter((element) => !isWanted(element))
   return { part: { ...request, [field]: part }, rest: { ...request, [field]: rest } }
 }
