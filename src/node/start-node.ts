@@ -69,6 +69,7 @@ class Node implements RunningNode {
   readonly #stops: Stop[] = []
   /** What only a node that serves has. */
   #serving: Serving | undefined
+  #pendingResets = 0
   #lastReset: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
   #clusterId = ''
@@ -178,13 +179,14 @@ class Node implements RunningNode {
 
   reset(options: ResetOptions = {}): Promise<void> {
     const { gate, reset, faults } = this.#served
+    this.#pendingResets++
+    gate.close()
     const done = this.#lastReset.then(async () => {
       faults.clear()
-      gate.close()
       try {
         await resetNode(reset, options)
       } finally {
-        gate.open()
+        if (--this.#pendingResets === 0) gate.open()
       }
     })
     this.#lastReset = done.catch(() => undefined)
