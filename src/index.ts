@@ -115,7 +115,7 @@ export interface Broker extends AsyncDisposable {
   readonly dataDirectory: string | undefined
   /** Faults that the broker makes when a test asks for them. */
   readonly faults: Faults
-  /** Resolves when it was stopped; rejects when it had to end by itself, and then it has stopped serving. Nobody has to listen. */
+  /** Resolves when it was stopped; rejects with the fault when it has to end by itself, which it then does. Nobody has to listen. */
   readonly ended: Promise<void>
   /**
    * The broker as it was at its start, in milliseconds: the declared topics, empty, and no others (unless `topics: 'keep'`), no groups, nothing

@@ -12,6 +12,7 @@
  * - Test files share the broker, and vitest runs them side by side: each is to have topics and groups of its own.
  * - In watch mode the broker stays, and is reset before tests run again.
  */
+import type { ProvidedContext } from 'vitest'
 import { type BrokerOptions, startBroker } from './index.ts'
 
 /** What tests are told: `inject('rookery')`. */
@@ -30,7 +31,7 @@ declare module 'vitest' {
 
 /** What of vitest's `TestProject` is used. */
 interface Project {
-  provide(key: 'rookery', value: RookeryContext): void
+  provide(key: 'rookery', value: ProvidedContext['rookery']): void
   onTestsRerun(callback: () => Promise<void>): void
 }
 

@@ -129,7 +129,8 @@ export class Observation {
 
   /** The node ends: whoever waits is told so. */
   end(cause: Error | undefined): void {
-    this.#end ??= new ObservationError('BROKER_ENDED', 'The broker has ended', { cause })
+    const why = cause === undefined ? '' : `: ${messageOf(cause)}`
+    this.#end ??= new ObservationError('BROKER_ENDED', `The broker has ended${why}`, { cause })
     this.onChange()
   }
 
