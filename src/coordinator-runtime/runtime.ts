@@ -79,7 +79,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     for (const partition of [...this.#shards.keys()]) this.#close(partition)
   }
 
-  /** The internal topic was deleted. One of the same name that is made after it has leader epochs of its own. */
+  /** The internal topic was deleted, or emptied in the same leader epochs: what the next `becomeLeader` says counts. */
   forget(): void {
     this.stop()
     this.#epochs.clear()

@@ -108,6 +108,11 @@ export class GroupCoordinator {
     this.#runtime.stop()
   }
 
+  /** The internal topic was deleted or emptied. The next `becomeLeader` counts, whatever its leader epoch. */
+  forget(): void {
+    this.#runtime.forget()
+  }
+
   async joinGroup(request: JoinGroupRequest): Promise<JoinGroupResponse> {
     const { groupId, memberId, sessionTimeoutMs } = request
     const { minSessionTimeoutMs, maxSessionTimeoutMs } = this.#options.config
@@ -247,7 +252,7 @@ export class GroupCoordinator {
 
   /** Topics are gone: what was committed for them is forgotten. For each broker to do with the groups it coordinates. */
   async onTopicsDeleted(topics: readonly DeletedTopic[]): Promise<void> {
-    if (topics.some(({ topic }) => topic === groupTopic)) this.#runtime.forget()
+    if (topics.some(({ topic }) => topic === groupTopic)) this.forget()
     await Promise.all(this.#runtime.partitions.map((partition) => this.#deleteTopics(partition, topics)))
   }
 

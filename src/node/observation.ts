@@ -136,6 +136,7 @@ export class Observation {
 
   /** By partition and offset. Throws `ObservationError` for a topic that isn't there. */
   async records(topic: string): Promise<BrokerRecord[]> {
+    if (this.#end !== undefined) throw this.#end
     const reader = new TopicReader(topic, this.#options)
     await reader.readOn()
     if (reader.unreadable !== undefined) throw reader.unreadable
@@ -280,11 +281,13 @@ const maxUnpackedBytes = 256 << 20
 
 interface ReadPartition {
   readonly partition: number
+  /** What was read. A topic that was emptied has others. */
+  readonly source: Partition
   readonly records: BrokerRecord[]
   nextOffset: Offset
 }
 
-/** Reads a topic's partitions on, each from where it was. Begins anew when the topic was made anew. */
+/** Reads a topic's partitions on, each from where it was. Begins anew when the topic was made anew or emptied. */
 class TopicReader {
   readonly #topic: string
   readonly #options: ObservationOptions
@@ -366,10 +369,11 @@ class TopicReader {
     this.#watched.set(partition, watcher)
   }
 
-  async #readPartition({ log, partition, highWatermark: endOffset }: Partition): Promise<void> {
+  async #readPartition(source: Partition): Promise<void> {
+    const { log, partition, highWatermark: endOffset } = source
     let read = this.#partitions.get(partition)
-    if (read === undefined) {
-      read = { partition, records: [], nextOffset: log.logStartOffset }
+    if (read?.source !== source) {
+      read = { partition, source, records: [], nextOffset: log.logStartOffset }
       this.#partitions.set(partition, read)
     }
     while (read.nextOffset < endOffset) {

@@ -1,7 +1,7 @@
-import { type BrokerId, RookeryError } from '../base/index.ts'
+import { type BrokerId, RookeryError, type Uuid } from '../base/index.ts'
 import type { AlterConfigRequest, Coordination, CreateTopicRequest } from '../coordination/index.ts'
-import { groupTopic } from '../group/index.ts'
-import type { ConfigsImage, MetadataImage } from '../metadata/index.ts'
+import { type GroupCoordinator, groupTopic } from '../group/index.ts'
+import type { ConfigsImage, MetadataImage, TopicImage } from '../metadata/index.ts'
 import type { ReplicaManager } from '../replication/index.ts'
 import type { Observation } from './observation.ts'
 
@@ -13,81 +13,138 @@ export interface ResetOptions {
   readonly topics?: 'declared' | 'keep'
 }
 
-/** What was set while the node ran can't be taken back; the cause says why. */
+/** The node could not be emptied, or not wholly. */
 export class ResetError extends RookeryError {
   readonly code = 'RESET_FAILED'
 }
 
 export interface ResetParts {
-  readonly brokerId: BrokerId
   readonly coordination: Coordination
   readonly replicas: ReplicaManager
+  readonly groups: Pick<GroupCoordinator, 'forget'>
   readonly observation: Observation
-  readonly declared: readonly CreateTopicRequest[]
-  /** Settings of this broker and of all brokers as they were at the start. */
-  readonly brokerConfigs: BrokerConfigs
+  readonly atStart: StartState
 }
 
-/** By the name of the resource: '' is all brokers. */
-export type BrokerConfigs = ReadonlyMap<string, ReadonlyMap<string, string>>
+/** What a reset goes back to. */
+export interface StartState {
+  /** Those that were declared, as they were then, by name. */
+  readonly topics: ReadonlyMap<string, TopicState>
+  /** Settings of this broker and, under '', of all brokers. */
+  readonly brokerConfigs: ReadonlyMap<string, Configs>
+}
+
+interface TopicState {
+  readonly partitionCount: number
+  readonly configs: Configs
+}
+
+type Configs = ReadonlyMap<string, string>
+
+export function startStateOf(
+  { topics, configs }: MetadataImage,
+  brokerId: BrokerId,
+  declared: readonly CreateTopicRequest[],
+): StartState {
+  const there = declared.flatMap(({ name }) => topics.byName(name) ?? [])
+  return {
+    topics: new Map(there.map((topic) => [topic.name, stateOf(topic, configs)])),
+    brokerConfigs: new Map(['', String(brokerId)].map((name) => [name, new Map(configs.of('broker', name))])),
+  }
+}
 
 const timeoutMs = 30_000
-/** Topics made in one entry of the metadata log: an entry has a limit. */
-const partitionsAtOnce = 2000
-
-export function brokerConfigsOf(configs: ConfigsImage, brokerId: BrokerId): BrokerConfigs {
-  return new Map(['', String(brokerId)].map((name) => [name, new Map(configs.of('broker', name))]))
-}
+/** Topics, partitions and settings made at once: the controller takes twice as many. */
+const recordsAtOnce = 5000
 
 /**
- * Deletes all topics and makes those anew that are to be there, the internal one of groups among them: with it go all groups and
- * what they committed, with the logs all that is known of producers. Their ids are not given out again. Resolves when the logs are open
- * and the coordinators answer. The caller keeps requests away meanwhile; what is under way is answered with errors that clients try again after.
+ * Empties the topics that stay and deletes the others. A topic that is emptied keeps its id and its leader epochs, since not every client
+ * goes on with a topic that was deleted and made anew; that is done only with one whose number of partitions was changed. The internal topic of groups is
+ * emptied too, and with it go all groups and what they committed; with the logs goes all that is known of producers. Their ids are not given
+ * out again. Resolves when the logs are open and the coordinators answer. The caller keeps requests away meanwhile; what is under way is
+ * answered with errors that clients try again after.
  */
 export async function resetNode(parts: ResetParts, { topics = 'declared' }: ResetOptions): Promise<void> {
-  const { coordination, replicas, observation } = parts
-  const { admin, image } = coordination
-  const anew = topicsAnew(image, parts, topics)
-  const deletions = [...image.topics.all()].map(({ topicId }) => ({ topicId }))
-  for (const result of await admin.deleteTopics(deletions, { timeoutMs })) {
-    if (!result.ok && result.reason !== 'unknown-topic-id') throw new ResetError(`Topics stay: ${result.message}`)
-  }
-  const changes = configChanges(image.configs, parts.brokerConfigs)
-  if (changes.length > 0) {
-    for (const result of await admin.alterConfigs(changes, { timeoutMs })) {
-      if (!result.ok) throw new ResetError(`Settings of the broker stay: ${result.message}`)
+  const { coordination, replicas, groups, observation, atStart } = parts
+  const { admin } = coordination
+  const { deletions, alterations, creations, emptied } = plan(coordination.image, atStart, topics === 'keep')
+  if (deletions.length > 0) {
+    for (const result of await admin.deleteTopics(deletions, { timeoutMs })) {
+      if (!result.ok && result.reason !== 'unknown-topic-id') throw new ResetError(`Topics stay: ${result.message}`)
     }
   }
-  for (const requests of inPieces(anew)) {
+  if (alterations.length > 0) {
+    for (const result of await admin.alterConfigs(alterations, { timeoutMs })) {
+      if (!result.ok) throw new ResetError(`Settings stay: ${result.message}`)
+    }
+  }
+  for (const requests of inPieces(creations)) {
     for (const result of await admin.createTopics(requests, { timeoutMs })) {
       // A request that was under way may have made one.
       if (!result.ok && result.reason !== 'topic-exists')
         throw new ResetError(`Topic ${result.name}: ${result.message}`)
     }
   }
+  const { image } = coordination
+  const emptying = replicas.empty(
+    emptied.flatMap((topicId) => image.topics.byId(topicId) ?? []),
+    image,
+  )
+  groups.forget()
+  await emptying
   await replicas.whenOpened()
   await observation.whenGroupsLoaded()
 }
 
-function topicsAnew(image: MetadataImage, { declared }: ResetParts, topics: 'declared' | 'keep'): CreateTopicRequest[] {
-  const requests = new Map(declared.map((request) => [request.name, request]))
-  for (const { name, partitions } of image.topics.all()) {
-    // Groups keep their coordinators, so that their members go on with them.
-    const stays = name === groupTopic || topics === 'keep'
-    if (!stays || requests.has(name)) continue
-    const { length: partitionCount } = partitions
-    const configs = new Map(image.configs.of('topic', name))
-    requests.set(name, { name, partitionCount, replicationFactor: partitions[0]?.replicas.length ?? -1, configs })
+interface Plan {
+  readonly deletions: { readonly topicId: Uuid }[]
+  readonly alterations: AlterConfigRequest[]
+  readonly creations: CreateTopicRequest[]
+  readonly emptied: Uuid[]
+}
+
+function plan({ topics, configs }: MetadataImage, atStart: StartState, keepsOthers: boolean): Plan {
+  const { deletions, alterations, creations, emptied }: Plan = {
+    deletions: [],
+    alterations: [],
+    creations: [],
+    emptied: [],
   }
-  return [...requests.values()]
+  for (const topic of topics.all()) {
+    const now = stateOf(topic, configs)
+    const { name, topicId } = topic
+    // Groups keep their coordinators, so that their members go on with them.
+    const wanted = atStart.topics.get(name) ?? (keepsOthers || name === groupTopic ? now : undefined)
+    if (wanted?.partitionCount !== now.partitionCount) {
+      deletions.push({ topicId })
+      continue
+    }
+    emptied.push(topicId)
+    if (!isSame(now.configs, wanted.configs)) alterations.push(replacement('topic', name, wanted.configs))
+  }
+  for (const [name, { partitionCount, configs: wanted }] of atStart.topics) {
+    if (topics.byName(name)?.partitions.length === partitionCount) continue
+    creations.push({ name, partitionCount, replicationFactor: -1, configs: wanted })
+  }
+  for (const [name, wanted] of atStart.brokerConfigs) {
+    if (!isSame(configs.of('broker', name), wanted)) alterations.push(replacement('broker', name, wanted))
+  }
+  return { deletions, alterations, creations, emptied }
 }
 
-function configChanges(now: ConfigsImage, atStart: BrokerConfigs): AlterConfigRequest[] {
-  const changed = [...atStart].filter(([name, before]) => !isSame(now.of('broker', name), before))
-  return changed.map(([resourceName, changes]) => ({ resourceType: 'broker', resourceName, changes, replaces: true }))
+function stateOf({ name, partitions }: TopicImage, configs: ConfigsImage): TopicState {
+  return { partitionCount: partitions.length, configs: new Map(configs.of('topic', name)) }
 }
 
-function isSame(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, string>): boolean {
+function replacement(
+  resourceType: AlterConfigRequest['resourceType'],
+  resourceName: string,
+  changes: Configs,
+): AlterConfigRequest {
+  return { resourceType, resourceName, changes, replaces: true }
+}
+
+function isSame(left: Configs, right: Configs): boolean {
   return left.size === right.size && [...left].every(([key, value]) => right.get(key) === value)
 }
 
@@ -95,10 +152,10 @@ function inPieces(requests: readonly CreateTopicRequest[]): CreateTopicRequest[]
   const pieces: CreateTopicRequest[][] = []
   let left = 0
   for (const request of requests) {
-    const count = Math.max(1, request.partitionCount)
-    if (left < count) {
+    const count = 1 + request.partitionCount + request.configs.size
+    if (pieces.length === 0 || left < count) {
       pieces.push([])
-      left = partitionsAtOnce
+      left = recordsAtOnce
     }
     pieces.at(-1)!.push(request)
     left -= count

@@ -20,7 +20,7 @@ import { ReplicaManager } from '../replication/index.ts'
 import { Metrics } from '../telemetry/index.ts'
 import { Observation } from './observation.ts'
 import { LedPartitionStore } from './partition-store.ts'
-import { brokerConfigsOf, type ResetOptions, type ResetParts, resetNode } from './reset.ts'
+import { ResetError, type ResetOptions, type ResetParts, resetNode, startStateOf } from './reset.ts'
 import type { NodeOptions, NodeTime, RunningNode } from './running-node.ts'
 import { createDeclaredTopics } from './topic-declarations.ts'
 
@@ -168,9 +168,8 @@ class Node implements RunningNode {
     await replicas.deleteStrays(coordination.image)
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
-    const { brokerId } = this
-    const brokerConfigs = brokerConfigsOf(coordination.image.configs, brokerId)
-    const reset = { brokerId, coordination, replicas, observation, declared: topics, brokerConfigs }
+    const atStart = startStateOf(coordination.image, this.brokerId, topics)
+    const reset = { coordination, replicas, groups, observation, atStart }
     this.#serving = { faults: dispatcher.faults, observation, gate, reset }
     this.#stops.push(async () => observation.end(undefined))
     gate.open()
@@ -185,6 +184,9 @@ class Node implements RunningNode {
       faults.clear()
       try {
         await resetNode(reset, options)
+      } catch (error) {
+        if (error instanceof ResetError) throw error
+        throw new ResetError(`The broker was not reset: ${messageOf(error)}`, { cause: error })
       } finally {
         if (--this.#pendingResets === 0) gate.open()
       }

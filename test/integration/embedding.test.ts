@@ -1,3 +1,7 @@
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Consumer, Producer, stringDeserializers, stringSerializers } from '@platformatic/kafka'
 import kafkajs from 'kafkajs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Broker, type BrokerOptions, ConfigError, ObservationError, startBroker } from '../../src/index.ts'
@@ -162,6 +166,29 @@ describe.each(storages)('reset() in storage %s', (storage) => {
     expect(await broker.records('orders')).toEqual([])
   })
 
+  test('lets running clients of @platformatic/kafka go on', async () => {
+    const broker = await started({ storage, topics })
+    const client = { clientId: 'platformatic', bootstrapBrokers: [broker.bootstrapServers] }
+    const producer = new Producer({ ...client, serializers: stringSerializers, idempotent: true })
+    open.push(() => producer.close())
+    const consumer = new Consumer({
+      ...client,
+      groupId: 'readers',
+      deserializers: stringDeserializers,
+      maxWaitTime: 100,
+    })
+    open.push(() => consumer.close(true))
+    const stream = await consumer.consume({ topics: ['orders'], mode: 'committed', fallbackMode: 'earliest' })
+    const received: string[] = []
+    stream.on('data', ({ offset, value }) => received.push(`${offset}=${value}`))
+    stream.on('error', (error) => received.push(String(error)))
+    for (const round of ['one', 'two', 'three']) {
+      if (round !== 'one') await broker.reset()
+      await producer.send({ messages: [{ topic: 'orders', value: round }] })
+      await until(() => received.includes(`0=${round}`), `round ${round}: ${received}`)
+    }
+  })
+
   test('tells those who wait, and starts requests that come meanwhile afterwards', async () => {
     const broker = await started({ storage, topics: ['orders'] })
     const [polling, joining, producing] = [await connected(broker), await connected(broker), await connected(broker)]
@@ -223,10 +250,13 @@ describe.each(storages)('reset() in storage %s', (storage) => {
     await load
   })
 
-  test('says so when topics may not be deleted, and serves on', async () => {
+  test('says so when a topic may not be deleted, and serves on', async () => {
     const broker = await started({ storage, topics: ['orders'], config: { 'delete.topic.enable': false } })
-    await expect(broker.reset()).rejects.toThrow(/delete\.topic\.enable|deletion/i)
-    expect(await topicNames(await connected(broker))).toEqual(['orders'])
+    const client = await connected(broker)
+    await broker.reset()
+    await client.request(apis.Metadata, 9, { topics: [{ name: 'made' }] })
+    await expect(broker.reset()).rejects.toThrow('Topics stay: delete.topic.enable is false')
+    expect(await topicNames(client)).toEqual(['made', 'orders'])
   })
 })
 
@@ -579,5 +609,20 @@ describe('ended', () => {
     expect(isOver).toBe(false)
     await broker.stop()
     await ended
+    await expect(broker.reset()).rejects.toMatchObject({ name: 'ResetError', code: 'RESET_FAILED' })
+    await expect(broker.records('orders')).rejects.toMatchObject({ code: 'BROKER_ENDED' })
+  })
+
+  test('rejects when the broker can not go on, which then closes its connections', async () => {
+    const broker = await startBroker({ storage: 'temporary' })
+    const client = await connected(broker)
+    const waiting = broker.waitForRecords('orders', 1, { timeoutMs: 20_000 })
+    await rm(join(broker.dataDirectory!, '__cluster_metadata-0'), { recursive: true })
+    await client.request(apis.Metadata, 9, { topics: [{ name: 'orders' }] })
+    await expect(broker.ended).rejects.toThrow('Cannot write the Raft log')
+    await expect(waiting).rejects.toThrow('The broker has ended: Cannot write the Raft log')
+    await until(() => !client.isOpen, 'the connection is closed')
+    await broker.stop().catch(() => undefined)
+    expect(existsSync(broker.dataDirectory!)).toBe(false)
   })
 })
