@@ -176,6 +176,7 @@ describe.each(storages)('reset() in storage %s', (storage) => {
       groupId: 'readers',
       deserializers: stringDeserializers,
       maxWaitTime: 100,
+      heartbeatInterval: 200,
     })
     open.push(() => consumer.close(true))
     const stream = await consumer.consume({ topics: ['orders'], mode: 'committed', fallbackMode: 'earliest' })
@@ -186,6 +187,7 @@ describe.each(storages)('reset() in storage %s', (storage) => {
       if (round !== 'one') await broker.reset()
       await producer.send({ messages: [{ topic: 'orders', value: round }] })
       await until(() => received.includes(`0=${round}`), `round ${round}: ${received}`)
+      await broker.waitForGroup('readers', 'Stable', { members: 1 })
     }
   })
 
