@@ -14,7 +14,9 @@
  * started before it, and the caller gets its error.
  *
  * Invariants:
- * - Nothing here decides anything about records, metadata or groups: it only connects.
+ * - Nothing here decides anything about records, metadata or groups: it only connects. But for what an embedding program asks:
+ *   `reset.ts` decides which topics are emptied, by requests that any client could make, and `Observation` only looks.
+ * - Requests begin when the gate is open: after the start, and not during a reset.
  * - Two neighbours in one layer know each other only through what is passed in here.
  */
 export {

@@ -80,10 +80,11 @@ describe.each(storages)('reset() in storage %s', (storage) => {
   const topics = ['orders', { name: 'prices', partitions: 3, configs: { 'retention.ms': 60_000 } }]
 
   test('leaves declared topics, empty and as they were declared, and nothing else', async () => {
-    const broker = await started({ storage, topics })
+    const broker = await started({ storage, topics: [...topics, 'deleted-by-a-test'] })
     const client = await connected(broker)
     await produceBatch(client, 'orders', 0, textBatch('a', 'b'))
     await produceBatch(client, 'prices', 2, textBatch('c'))
+    await client.request(apis.DeleteTopics, 4, { topicNames: ['deleted-by-a-test'], timeoutMs: 5000 })
     await client.request(apis.Metadata, 9, { topics: [{ name: 'made-by-a-test' }] })
     await client.request(apis.CreatePartitions, 1, {
       topics: [{ name: 'prices', count: 5, assignments: null }],
@@ -107,7 +108,7 @@ describe.each(storages)('reset() in storage %s', (storage) => {
 
     await broker.reset()
 
-    expect(await topicNames(client)).toEqual(['__consumer_offsets', 'orders', 'prices'])
+    expect(await topicNames(client)).toEqual(['__consumer_offsets', 'deleted-by-a-test', 'orders', 'prices'])
     expect(await broker.records('orders')).toEqual([])
     expect(await broker.records('prices')).toEqual([])
     expect(await groupIds(client)).toEqual([])
