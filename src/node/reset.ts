@@ -53,7 +53,8 @@ export function startStateOf(
   }
 }
 
-const timeoutMs = 30_000
+/** For each request to the controller; a stop waits that long too. */
+const timeoutMs = 10_000
 /** Topics, partitions and settings made at once: the controller takes twice as many. */
 const recordsAtOnce = 5000
 

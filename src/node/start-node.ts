@@ -177,6 +177,7 @@ class Node implements RunningNode {
   }
 
   reset(options: ResetOptions = {}): Promise<void> {
+    if (this.#stopping !== undefined) return Promise.reject(new ResetError('The broker was not reset: it is stopped'))
     const { gate, reset, faults } = this.#served
     this.#pendingResets++
     gate.close()
@@ -196,7 +197,8 @@ class Node implements RunningNode {
   }
 
   stop(): Promise<void> {
-    this.#stopping ??= this.#stopAll()
+    // A reset that goes on would delete files in a folder that is another node's by then.
+    this.#stopping ??= this.#lastReset.then(() => this.#stopAll())
     return this.#stopping
   }
 

@@ -276,6 +276,25 @@ test('a reset is still there after a restart', async () => {
   expect((await second.records('orders')).map(({ offset, valueText }) => [offset, valueText])).toEqual([[0, 'b']])
 })
 
+test('a reset that comes with a stop or after it leaves the data alone', async () => {
+  const folder = await temporaryFolder()
+  open.push(() => folder[Symbol.asyncDispose]())
+  const options = { storage: folder.path, topics: ['orders'] }
+  const first = await startBroker(options)
+  await produceBatch(await connected(first), 'orders', 0, textBatch('a'))
+  const stopped = first.stop()
+  await expect(first.reset()).rejects.toThrow('The broker was not reset: it is stopped')
+  await stopped
+  const second = await startBroker(options)
+  await expect(first.reset()).rejects.toThrow('The broker was not reset: it is stopped')
+  expect(await second.records('orders')).toHaveLength(1)
+  // One that has begun is carried out before the stop.
+  const begun = second.reset()
+  await Promise.all([begun, second.stop()])
+  const third = await started(options)
+  expect(await third.records('orders')).toEqual([])
+})
+
 describe('records() and waitForRecords()', () => {
   test('give keys, values, headers and timestamps of every codec, by partition and offset', async () => {
     const broker = await started({ topics: [{ name: 'orders', partitions: 2 }] })
