@@ -85,9 +85,10 @@ public class ToolHost {
       exitCode[0] = null;
       try {
         Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) arguments);
-      } catch (InvocationTargetException thrown) {
-        if (!(thrown.getCause() instanceof Ended)) {
-          thrown.getCause().printStackTrace();
+      } catch (ReflectiveOperationException thrown) {
+        Throwable cause = thrown instanceof InvocationTargetException ? thrown.getCause() : thrown;
+        if (!(cause instanceof Ended)) {
+          cause.printStackTrace();
           if (exitCode[0] == null) exitCode[0] = 1;
         }
       }
