@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { KafkaClient } from '../../src/network/index.ts'
 import { apis } from '../../src/protocol/index.ts'
+import { until } from '../support/condition.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.ts'
 import { describeWithPeer } from '../support/peers.ts'
@@ -80,6 +81,8 @@ describeWithPeer('kafka-compiled', 'Java consumers in a group', (peer) => {
     node.logLines.filter(({ message }) => message === 'group rebalance began').map(({ fields }) => fields)
   const describeGroup = async () => (await client.request(apis.DescribeGroups, 5, { groups: ['group'] })).groups[0]!
 
+  const untilStable = () => until(async () => (await describeGroup()).groupState === 'Stable', 'the rebalance ends')
+
   /** No record was left out, none came twice, and none before an earlier one, whoever got it. */
   const expectEachRecordOnce = () => {
     for (const partition of partitions) {
@@ -122,6 +125,7 @@ describeWithPeer('kafka-compiled', 'Java consumers in a group', (peer) => {
     members.rejoin('two', 'because I can')
     await members.until(() => rebalances().length > 3, 'two has asked for a rebalance')
     expect(rebalances().at(-1)).toMatchObject({ groupId: 'group', clientReason: expect.stringContaining('I can') })
+    await untilStable() // a Java consumer that closes in a rebalance doesn't commit
     await untilReadOn()
     await members.stop('two')
     await untilOwned({ one: 4 })
@@ -138,6 +142,7 @@ describeWithPeer('kafka-compiled', 'Java consumers in a group', (peer) => {
     await untilReadOn()
     const before = { group: await describeGroup(), rebalances: rebalances().length, owned: members.owned('one') }
 
+    await untilStable()
     await members.stop('one')
     start('again', range, { ...session, 'group.instance.id': 'a' })
     await members.until(() => members.owned('again').length === 2, 'it is back')
@@ -182,6 +187,7 @@ describeWithPeer('kafka-compiled', 'Java consumers in a group', (peer) => {
 
   test('a group goes from eager to cooperative by two rolling restarts, and not back', async () => {
     const restart = async (old: string, name: string, assignor: string) => {
+      await untilStable()
       await members.stop(old)
       await untilReadOn()
       start(name, assignor)

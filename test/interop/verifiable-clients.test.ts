@@ -3,8 +3,7 @@ import { apis } from '../../src/protocol/index.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.ts'
 import { describeWithPeer } from '../support/peers.ts'
-import { type RunningProgram, startProgram } from '../support/programs.ts'
-import { ToolHost } from './java/tool-host.ts'
+import { type RunningProgram, runPeer, startProgram } from '../support/programs.ts'
 
 // A consumer is a Java machine of its own, of which a busy machine makes a few a minute.
 vi.setConfig({ testTimeout: 180_000 })
@@ -19,15 +18,12 @@ interface Event {
   readonly [field: string]: unknown
 }
 
-describeWithPeer('kafka-compiled', "Kafka's verifiable clients", (peer) => {
+describeWithPeer('kafka', "Kafka's verifiable clients", (peer) => {
   let node: LoggedBroker
-  let host: ToolHost
   beforeAll(async () => {
-    host = new ToolHost(peer)
     node = await startLoggedBroker({ topics: [{ name: 'verified', partitions: 4 }] })
   })
   afterAll(async () => {
-    await host[Symbol.asyncDispose]()
     await node[Symbol.asyncDispose]()
     expect(node.complaints()).toEqual([])
   })
@@ -35,7 +31,8 @@ describeWithPeer('kafka-compiled', "Kafka's verifiable clients", (peer) => {
   const connecting = () => ['--bootstrap-server', node.bootstrapServers, '--topic', 'verified']
   const produce = async (count: number): Promise<void> => {
     const options = ['--max-messages', `${count}`, '--acks', '-1', '--repeating-keys', '50']
-    const { exitCode, stdout, output } = await host.run(`${tools}.VerifiableProducer`, [...connecting(), ...options])
+    const args = [`${tools}.VerifiableProducer`, ...connecting(), ...options]
+    const { exitCode, stdout, output } = await runPeer(peer, args)
     expect(exitCode, output).toBe(0)
     const said = eventsIn(stdout)
     expect(said.filter(({ name }) => name === 'producer_send_success')).toHaveLength(count)
