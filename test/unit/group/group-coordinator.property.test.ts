@@ -157,6 +157,7 @@ class World {
       }
       case 'join':
       case 'restart': {
+        const stored = this.#storedGeneration()
         const asked = this.coordinator.joinGroup({
           groupId: 'g',
           memberId: what === 'restart' ? '' : memberId,
@@ -170,7 +171,7 @@ class World {
           requireKnownMemberId: groupInstanceId === null,
           supportsSkippingAssignment: true,
         })
-        this.#follow(asked.then((joined) => this.#onJoined(member, joined)))
+        this.#follow(asked.then((joined) => this.#onJoined(member, joined, stored)))
         break
       }
       case 'sync': {
@@ -197,13 +198,14 @@ class World {
     }
   }
 
-  #onJoined(member: Member, joined: JoinGroupResponse): void {
+  /** `stored`: the generation in the log when it asked. */
+  #onJoined(member: Member, joined: JoinGroupResponse, stored: number): void {
     if (joined.memberId !== '') member.memberId = joined.memberId
     if (!joined.ok) {
       if (joined.reason === 'unknown-member-id') member.memberId = ''
       return
     }
-    expect(joined.generationId).toBeGreaterThanOrEqual(this.#storedGeneration())
+    expect(joined.generationId).toBeGreaterThanOrEqual(stored)
     member.generation = joined.generationId
     member.ids = joined.skipAssignment ? [] : joined.members.map(({ memberId }) => memberId)
     if (joined.members.length > 0) expect(joined.leader).toBe(joined.memberId)
