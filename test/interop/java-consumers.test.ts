@@ -220,5 +220,10 @@ describeWithPeer('kafka-compiled', 'Java consumers in a group', (peer) => {
     expect(rebalances()).toHaveLength(rebalancesBefore)
     await untilReadOn()
     expectEachRecordOnce()
+
+    const settings = { 'bootstrap.servers': node.bootstrapServers, 'group.id': 'other', 'group.protocol': 'consumer' }
+    members.start('newer', 'work', settings)
+    await members.until(() => members.has('newer', 'failed'), 'the newer protocol is refused')
+    expect(members.events).toContainEqual({ member: 'newer', kind: 'failed', exception: 'UnsupportedVersionException' })
   })
 })
