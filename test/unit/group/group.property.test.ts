@@ -77,6 +77,8 @@ class World {
   /** What the coordinator said was committed, by partition. */
   readonly #committed = new Map<number, number>()
   readonly #open: Reply<unknown>[] = []
+  /** Records in the log when the group was last compared with what is read in it. */
+  #comparedLength = 0
 
   constructor(initialRebalanceDelayMs: number) {
     this.bench = new Bench({ initialRebalanceDelayMs })
@@ -196,7 +198,8 @@ class World {
     const ids = group.members.map(({ memberId }) => memberId)
     const instances = group.members.flatMap(({ groupInstanceId }) => groupInstanceId ?? [])
     expect([new Set(ids).size, new Set(instances).size]).toEqual([ids.length, instances.length])
-    if (group.state !== 'Stable') return
+    if (group.state !== 'Stable' || this.bench.log.length === this.#comparedLength) return
+    this.#comparedLength = this.bench.log.length
     const fresh = new GroupMachine(this.bench.config)
     for (const record of this.bench.records()) fresh.replay(record)
     const { machine } = this.bench
