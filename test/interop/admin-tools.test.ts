@@ -231,6 +231,37 @@ describeWithPeer('kafka-compiled', "Apache Kafka's administration tools", (peer)
     expect((await groups('--list')).trim()).toBe('')
   })
 
+  test('ConsumerGroupCommand shows the members of a group, and leaves it as it is', async () => {
+    const client = await connect(node.bootstrapServers)
+    const joined = await client.request(apis.JoinGroup, 5, {
+      groupId: 'busy',
+      sessionTimeoutMs: 60_000,
+      rebalanceTimeoutMs: 60_000,
+      memberId: '',
+      groupInstanceId: 'instance',
+      protocolType: 'consumer',
+      protocols: [{ name: 'range', metadata: Buffer.alloc(0) }],
+    })
+    const { memberId, generationId } = joined
+    const member = { groupId: 'busy', generationId, memberId, groupInstanceId: 'instance' }
+    const assignments = [{ memberId, assignment: Buffer.alloc(0) }]
+    const { errorCode } = await client.request(apis.SyncGroup, 3, { ...member, assignments })
+    expect([joined.errorCode, errorCode]).toEqual([0, 0])
+
+    const busy = async (...args: string[]) =>
+      (await attempt('consumer.group.ConsumerGroupCommand', '--group', 'busy', ...args)).output
+    expect(await busy('--describe', '--state')).toMatch(/^busy +\S+ +\(1\) +range +Stable +1$/m)
+    expect(await busy('--describe', '--members')).toMatch(/^busy +instance-\S+ +instance +\/127\.0\.0\.1 +test +0/m)
+    expect(await busy('--reset-offsets', '--topic', 'filled', '--to-earliest', '--execute')).toContain(
+      "Assignments can only be reset if the group 'busy' is inactive, but the current state is Stable",
+    )
+    expect(await busy('--delete')).toMatch(/'busy' could not be deleted due to: .*GroupNotEmptyException/)
+    expect(await busy('--delete-offsets', '--topic', 'filled:0')).toMatch(/GroupSubscribedToTopicException/)
+    await client.request(apis.LeaveGroup, 3, { groupId: 'busy', members: [{ memberId, groupInstanceId: 'instance' }] })
+    client.close()
+    expect(await busy('--delete')).toContain("Deletion of requested consumer groups ('busy') was successful")
+  })
+
   test('ConfigCommand alters topics, a broker and all brokers, and says why it does not', async () => {
     const alter = (...args: string[]) => attempt('ConfigCommand', '--alter', ...args)
     const describe = (...args: string[]) => run('ConfigCommand', '--describe', ...args)
