@@ -15,7 +15,6 @@ import kafkajs, { type Admin as KafkajsAdmin } from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KafkaClient } from '../../src/network/index.ts'
 import { apis } from '../../src/protocol/index.ts'
-import { turn } from '../support/condition.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.ts'
 import { produceBatch } from '../support/producing.ts'
@@ -26,7 +25,7 @@ type Cases = Readonly<Record<string, () => Promise<unknown> | unknown>>
 let node: LoggedBroker
 let wire: KafkaClient
 beforeAll(async () => {
-  node = await startLoggedBroker({ topics: [{ name: 'kept', partitions: 2 }, 'supplied'] })
+  node = await startLoggedBroker({ topics: [{ name: 'kept', partitions: 2 }] })
   wire = await connect(node.bootstrapServers)
   for (const timestamp of [1000, 3000, 2000]) {
     await produceBatch(wire, 'kept', 0, { records: [{ timestamp, value: Buffer.from('v') }] })
@@ -91,19 +90,15 @@ describe('the admin client of kafkajs', () => {
   const unsupported = (call: Promise<unknown>) =>
     expect(call).rejects.toThrow(/does not support the requested API version/)
 
-  /** To set offsets it is a member of the group until a fetch of its is answered: at once when there is something new. */
-  const withSupply = async (setting: Promise<unknown>) => {
-    let isDone = false
-    const done = () => {
-      isDone = true
-    }
-    setting.then(done, done)
-    const records = [{ timestamp: Date.now(), value: null }]
-    while (!isDone) {
-      await produceBatch(wire, 'supplied', 0, { records })
-      await turn()
-    }
-    await setting
+  /** To set offsets it is a member of the group until a sleep of five seconds is over: all three at once. */
+  let moves: Promise<unknown> | undefined
+  const moveOffsets = (): Promise<unknown> => {
+    moves ??= Promise.all([
+      admin.setOffsets({ groupId: 'kafkajs-set', topic: 'kept', partitions: [{ partition: 0, offset: '2' }] }),
+      admin.resetOffsets({ groupId: 'kafkajs-first', topic: 'kept', earliest: true }),
+      admin.resetOffsets({ groupId: 'kafkajs-last', topic: 'kept', earliest: false }),
+    ])
+    return moves
   }
 
   const cases: Cases = {
@@ -151,16 +146,14 @@ describe('the admin client of kafkajs', () => {
       expect([brokers.length, controller, clusterId.length]).toEqual([1, 1, 22])
     },
     setOffsets: async () => {
-      const partitions = [{ partition: 0, offset: '2' }]
-      await withSupply(admin.setOffsets({ groupId: 'kafkajs', topic: 'supplied', partitions }))
-      expect(await committed('kafkajs')).toEqual({ 0: 2 })
+      await moveOffsets()
+      expect(await committed('kafkajs-set')).toEqual({ 0: 2 })
     },
     resetOffsets: async () => {
+      await moveOffsets()
       // It commits what stands for the first and the last offset, and its consumers look these up when they start.
-      await withSupply(admin.resetOffsets({ groupId: 'kafkajs', topic: 'supplied', earliest: true }))
-      expect(await committed('kafkajs')).toEqual({ 0: -2 })
-      await withSupply(admin.resetOffsets({ groupId: 'kafkajs', topic: 'supplied', earliest: false }))
-      expect(await committed('kafkajs')).toEqual({ 0: -1 })
+      expect(await committed('kafkajs-first')).toEqual({ 0: -2, 1: -2 })
+      expect(await committed('kafkajs-last')).toEqual({ 0: -1, 1: -1 })
     },
     fetchOffsets: async () => {
       await commit('kafkajs-offsets', 1)
