@@ -20,10 +20,15 @@ interface Event {
 
 describeWithPeer('kafka', "Kafka's verifiable clients", (peer) => {
   let node: LoggedBroker
+  const consumers: RunningProgram[] = []
   beforeAll(async () => {
     node = await startLoggedBroker({ topics: [{ name: 'verified', partitions: 4 }] })
   })
   afterAll(async () => {
+    for (const each of consumers) {
+      each.kill('SIGKILL') // those that a test which failed has left
+      await each.ended()
+    }
     await node[Symbol.asyncDispose]()
     expect(node.complaints()).toEqual([])
   })
@@ -41,7 +46,9 @@ describeWithPeer('kafka', "Kafka's verifiable clients", (peer) => {
   const consumer = (id: string): RunningProgram => {
     const group = ['--group-id', 'verifying', '--group-instance-id', id, '--session-timeout', '30000']
     const options = [...connecting(), ...group, '--assignment-strategy', cooperative, '--verbose']
-    return startProgram(peer.command, [...peer.args, `${tools}.VerifiableConsumer`, ...options])
+    const started = startProgram(peer.command, [...peer.args, `${tools}.VerifiableConsumer`, ...options])
+    consumers.push(started)
+    return started
   }
   const named = (of: RunningProgram, wanted: string) => eventsIn(of.stdout).filter(({ name }) => name === wanted)
   const told = (of: RunningProgram, name: string) =>
