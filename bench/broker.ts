@@ -14,6 +14,7 @@ export interface Usage {
   readonly cpuSeconds: number
   /** How much later than it should a timer of the event loop ran; undefined where it isn't known. */
   readonly loopDelayP99Ms: number | undefined
+  readonly loopDelayMaxMs: number | undefined
   readonly rssBytes: number
   /** Highest since the process began. */
   readonly peakRssBytes: number
@@ -70,6 +71,7 @@ async function serve({ overrides }: BrokerSettings): Promise<void> {
         usage: {
           cpuSeconds: (user + system) / 1e6,
           loopDelayP99Ms: Math.max(0, delays.percentile(99) / 1e6 - loopDelayResolutionMs),
+          loopDelayMaxMs: Math.max(0, delays.max / 1e6 - loopDelayResolutionMs),
           rssBytes: process.memoryUsage.rss(),
           peakRssBytes: process.resourceUsage().maxRSS * 1024,
         },
