@@ -84,6 +84,7 @@ export class LocalLog implements PartitionLog {
   #listener: LogListener | undefined
   #segments: Segment[]
   #hasFiles: boolean
+  #hasFolder: boolean
   #sizeBytes = 0
   #logStartOffset: Offset
   #logEndOffset: Offset
@@ -128,6 +129,7 @@ export class LocalLog implements PartitionLog {
     this.#config = options.config
     this.#segments = loaded.segments
     this.#hasFiles = loaded.segments.length > 0
+    this.#hasFolder = this.#hasFiles
     this.#producers = loaded.producers
     this.#snapshotOffset = loaded.snapshotOffset
     this.#epochs.load(loaded.epochs)
@@ -185,6 +187,11 @@ export class LocalLog implements PartitionLog {
   /** There is something on disk that a checkpoint can speak of. */
   get hasFiles(): boolean {
     return this.#hasFiles
+  }
+
+  /** Its folder is there, or was about to be made when something failed. */
+  get hasFolder(): boolean {
+    return this.#hasFolder
   }
 
   /** Everything below is on disk and was checked: recovery begins here. */
@@ -341,9 +348,11 @@ export class LocalLog implements PartitionLog {
     return active
   }
 
-  /** The first files of a folder: whose it is, and the first segment. The next flush makes them durable. */
+  /** The folder and its first files: whose it is, and the first segment. The next flush makes them durable. */
   #createFiles(): void {
     const { handles, platform } = this.#environment
+    this.#hasFolder = true
+    platform.files.makeDirectorySync(this.directory)
     const metadata = handles.file(join(this.directory, partitionMetadataFile))
     metadata.writeSync([partitionMetadataText(this.topicId)], 0)
     this.#newFiles.push(metadata)

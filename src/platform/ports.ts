@@ -58,6 +58,8 @@ export interface Files {
   stat(path: string): Promise<FileStat | undefined>
   /** With its parents; no error when it is there. */
   makeDirectory(path: string): Promise<void>
+  /** One folder, whose parent is there; no error when it is there itself. */
+  makeDirectorySync(path: string): void
   /** Replaces `to`. Both in one file system. */
   rename(from: string, to: string): Promise<void>
   /** One file; no error when it is not there. */

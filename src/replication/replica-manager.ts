@@ -1,9 +1,18 @@
-import { type BrokerId, type LeaderEpoch, messageOf, type Offset, partitionName, type Uuid } from '../base/index.ts'
+import {
+  type BrokerId,
+  deferred,
+  type LeaderEpoch,
+  messageOf,
+  type Offset,
+  partitionName,
+  type Uuid,
+} from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
 import type { Platform } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { BackgroundWork } from './background-work.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
 import { Partition } from './partition.ts'
 import type {
@@ -76,10 +85,12 @@ export class ReplicaManager implements ReplicaService {
   readonly #options: ReplicaManagerOptions
   readonly #hosted = new Map<string, Hosted>()
   readonly #listeners: LeadershipListener[] = []
+  readonly #background: BackgroundWork
   #image: MetadataImage | undefined
 
   constructor(options: ReplicaManagerOptions) {
     this.#options = options
+    this.#background = new BackgroundWork(options.platform.clock, options.platform.timers)
   }
 
   onLeadership(listener: LeadershipListener): void {
@@ -87,8 +98,8 @@ export class ReplicaManager implements ReplicaService {
   }
 
   /**
-   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns; a new
-   * partition's log opens in the background and requests for it wait until it has.
+   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns, and nobody
+   * finds a deleted one any more; a new partition's log opens in the background and requests for it wait until it has.
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
     this.#image = image
@@ -130,25 +141,30 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #open(name: string, topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage): void {
-    const { logs, logger, topicConfig } = this.#options
-    const config = topicConfig(topic.name, image)
-    const { topicId } = topic
-    const opening = logs.getOrCreate({ topic: topic.name, topicId, partition: partitionImage.partition, config })
+    const opening = deferred<void>()
     const hosted: Hosted = {
-      topicId,
-      config,
+      topicId: topic.topicId,
+      config: this.#options.topicConfig(topic.name, image),
       image: partitionImage,
       partition: undefined,
       failure: undefined,
-      opened: opening.then(
-        (log) => this.#onOpened(name, hosted, log),
-        (error) => {
-          hosted.failure = error
-          logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
-        },
-      ),
+      opened: opening.promise,
     }
     this.#hosted.set(name, hosted)
+    void this.#background.add(() => this.#openLog(name, topic.name, hosted)).then(opening.resolve)
+  }
+
+  async #openLog(name: string, topic: string, hosted: Hosted): Promise<void> {
+    if (this.#hosted.get(name) !== hosted) return // deleted or moved away before its turn came
+    const { logs, logger } = this.#options
+    const { topicId, config, image } = hosted
+    try {
+      const log = await logs.getOrCreate({ topic, topicId, partition: image.partition, config })
+      this.#onOpened(name, hosted, log)
+    } catch (error) {
+      hosted.failure = error as Error
+      logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
+    }
   }
 
   #onOpened(name: string, hosted: Hosted, log: PartitionLog): void {
@@ -190,17 +206,21 @@ export class ReplicaManager implements ReplicaService {
     this.#hosted.delete(name)
     const { partition } = hosted
     if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
-    partition?.remove()
-    void hosted.opened
-      .then(() => {
-        // A topic of the same name that was made meanwhile replaced the log itself.
-        if (hosted.failure !== undefined || this.#hosted.has(name)) return undefined
-        const separator = name.lastIndexOf('-')
-        return this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
-      })
-      .catch((error) => {
-        this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
-      })
+    void this.#background.add(() => this.#removeLog(name, hosted))
+  }
+
+  /** What waited there is answered, and the log deleted. Nobody finds the partition any more. */
+  async #removeLog(name: string, hosted: Hosted): Promise<void> {
+    hosted.partition?.remove()
+    await hosted.opened
+    // A topic of the same name that was made meanwhile replaces the log itself.
+    if (hosted.failure !== undefined || this.#hosted.has(name)) return
+    const separator = name.lastIndexOf('-')
+    try {
+      await this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
+    } catch (error) {
+      this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
+    }
   }
 
   #updateConfigs(topics: Iterable<TopicImage>, image: MetadataImage): void {

@@ -79,6 +79,13 @@ class MemoryFiles implements Files {
     }
   }
 
+  makeDirectorySync(path: string): void {
+    const { entries } = this.#parent('make folder', path)
+    const found = entries.get(posix.basename(path))
+    if (found?.kind === 'file') throw new FileError('make folder', path, 'EEXIST')
+    if (found === undefined) entries.set(posix.basename(path), newDirectory())
+  }
+
   async rename(from: string, to: string): Promise<void> {
     const node = this.#find(from)
     if (node === undefined) throw new FileError('rename', from, 'ENOENT')

@@ -86,6 +86,15 @@ export class RealFiles implements Files {
     for (const folder of missing.reverse()) await this.#makeOne(folder, path)
   }
 
+  makeDirectorySync(path: string): void {
+    try {
+      fs.mkdirSync(checked(path))
+    } catch (error) {
+      const isThere = systemCodeOf(error) === 'EEXIST' && fs.statSync(path, { throwIfNoEntry: false })?.isDirectory()
+      if (isThere !== true) throw failure('make folder', path, error)
+    }
+  }
+
   async #makeOne(folder: string, path: string): Promise<void> {
     try {
       await call('make folder', path, (done) => fs.mkdir(folder, done))

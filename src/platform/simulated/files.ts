@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { assert } from '../../base/index.ts'
 import { DirectoryLockedError, FileError } from '../errors.ts'
 import type { DirectoryEntry, DirectoryLock, FileHandle, FileStat, Files, OpenMode } from '../ports.ts'
@@ -84,6 +85,15 @@ export class SimulatedFiles implements Files {
       this.#context.disk.checkFault('make folder', path)
       this.#context.disk.makeDirectory(path)
     })
+  }
+
+  makeDirectorySync(path: string): void {
+    const { disk, process } = this.#context
+    process.checkAlive()
+    this.#record('make folder', path)
+    disk.checkFault('make folder', path)
+    if (disk.find(posix.dirname(path))?.kind !== 'directory') throw new FileError('make folder', path, 'ENOENT')
+    disk.makeDirectory(path)
   }
 
   rename(from: string, to: string): Promise<void> {
