@@ -8,7 +8,7 @@ export interface BrokerSettings {
   readonly overrides: Readonly<Record<string, string | number>>
 }
 
-/** What a broker used between `begin` and `end`. */
+/** What a broker used between `begin` and `end`; before the first `begin`, since its process began. */
 export interface Usage {
   /** Of all its threads, user and system. */
   readonly cpuSeconds: number
@@ -58,7 +58,7 @@ async function serve({ overrides }: BrokerSettings): Promise<void> {
   })
   const delays = monitorEventLoopDelay({ resolution: loopDelayResolutionMs })
   delays.enable()
-  let cpuBefore = process.cpuUsage()
+  let cpuBefore = { user: 0, system: 0 }
   process.on('message', (message: 'begin' | 'end' | 'stop') => {
     if (message === 'begin') {
       delays.reset()

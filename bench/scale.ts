@@ -145,9 +145,8 @@ class Steps {
     const beganMs = performance.now()
     this.#broker = await startRookery(this.#options.profileDirectory)(this.#directory)
     const seconds = (performance.now() - beganMs) / 1000
-    await this.#broker.begin()
-    const { rssBytes } = await this.#broker.end()
-    this.#table.row([what, figure(seconds), '', '', '', figure(rssBytes / megabyte)])
+    const { rssBytes, cpuSeconds } = await this.#broker.end()
+    this.#table.row([what, figure(seconds), '', '', figure((cpuSeconds / seconds) * 100), figure(rssBytes / megabyte)])
   }
 
   async #stop(): Promise<void> {

@@ -11,7 +11,7 @@ import { StorageError, storageErrorOf } from './errors.ts'
 import { type FlushedLog, Flusher } from './flusher.ts'
 import type { PooledFile } from './handle-pool.ts'
 import { Mutex } from './mutex.ts'
-import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts'
+import { replayBatch, replayProducers, snapshotName, snapshotsIn } from './producer-replay.ts'
 import { encodeProducerSnapshot } from './producer-snapshot.ts'
 import type { ProducerState } from './producer-state.ts'
 import { maxRelativeOffset, Segment } from './segment.ts'
@@ -722,26 +722,30 @@ export class LocalLog implements PartitionLog {
   }
 
   async #rebuildProducers(): Promise<void> {
-    await this.#removeSnapshotsAbove(this.#logEndOffset)
+    const snapshots = await this.#removeSnapshotsAbove(this.#logEndOffset)
     const rebuilt = await replayProducers({
       files: this.#environment.platform.files,
       directory: this.directory,
       segments: this.#segments,
       logStartOffset: this.#logStartOffset,
       upTo: this.#logEndOffset,
+      snapshots,
     })
     this.#producers = rebuilt.producers
     this.#snapshotOffset = rebuilt.snapshotOffset
     this.expireProducers(this.#environment.platform.clock.now())
   }
 
-  async #removeSnapshotsAbove(offset: Offset): Promise<void> {
+  /** Answers the offsets of those that stay. */
+  async #removeSnapshotsAbove(offset: Offset): Promise<readonly Offset[]> {
     const { files } = this.#environment.platform
-    for (const { name } of (await files.list(this.directory)) ?? []) {
-      if (!name.endsWith('.snapshot') || Number.parseInt(name, 10) <= offset) continue
-      await files.remove(join(this.directory, name))
+    const names = ((await files.list(this.directory)) ?? []).map(({ name }) => name)
+    const snapshots = snapshotsIn(names)
+    for (const above of snapshots.filter((each) => each > offset)) {
+      await files.remove(join(this.directory, snapshotName(above)))
     }
     if (this.#snapshotOffset > offset) this.#snapshotOffset = -1
+    return snapshots.filter((each) => each <= offset)
   }
 
   async deleteRecordsBefore(offset: Offset, limit: Offset): Promise<void> {
