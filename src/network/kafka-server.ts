@@ -135,9 +135,14 @@ export class KafkaServer {
       const emptied = new Promise<void>((resolve) => {
         this.#onEmpty = resolve
       })
-      const deadline = this.#options.platform.timers.set(graceMs, () => {
-        for (const connection of [...this.#connections]) connection.destroy()
-      })
+      // Nothing is read any more: without it the process would end here, before the rest of the node is stopped.
+      const deadline = this.#options.platform.timers.set(
+        graceMs,
+        () => {
+          for (const connection of [...this.#connections]) connection.destroy()
+        },
+        { keepsAlive: true },
+      )
       await emptied
       deadline.cancel()
     }

@@ -18,8 +18,11 @@ export interface Clock {
 }
 
 export interface Timers {
-  /** Runs `callback` once, `delayMs` (0 or more) from now at the earliest. A pending timer doesn't keep the process alive. */
-  set(delayMs: number, callback: () => void): Timer
+  /**
+   * Runs `callback` once, `delayMs` (0 or more) from now at the earliest. A pending timer doesn't keep the process alive, unless
+   * `keepsAlive` says so: where a node ends, its timer may be all that is left to run.
+   */
+  set(delayMs: number, callback: () => void, options?: { readonly keepsAlive: boolean }): Timer
   /** Runs `callback` after the I/O of this turn of the event loop was handled. */
   defer(callback: () => void): void
 }

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { until } from './condition.ts'
 import type { Peer } from './peers.ts'
@@ -111,4 +112,10 @@ export function startProgram(
 function collect(stream: Readable, add: (text: string) => void): void {
   stream.setEncoding('utf8')
   stream.on('data', add)
+}
+
+/** The most that a process ever held in memory. Linux only. */
+export async function peakResidentBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
 }
