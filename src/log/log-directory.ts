@@ -320,7 +320,7 @@ export class LogDirectory implements LogHost {
     return offsets
   }
 
-  /** Whether there is room again on a disk that was full. */
+  /** Whether there is room again on a disk that was full, and files can be opened. */
   async hasRoom(): Promise<boolean> {
     const { files } = this.#environment.platform
     const path = join(this.path, probeFile)
@@ -342,11 +342,14 @@ export class LogDirectory implements LogHost {
   }
 
   /**
-   * It went offline because a write found no room. After a failed sync, whatever the reason, the system may show what never
+   * It went offline because a write found no room, or a file could not be opened. After a failed sync, whatever the reason, the system may show what never
    * reached the disk: that takes a restart.
    */
   get canReopen(): boolean {
-    return this.#error?.isDiskFull === true && ![...this.logs.values()].some((log) => log.syncFailed)
+    return (
+      (this.#error?.isDiskFull === true || this.#error?.isOutOfFiles === true) &&
+      ![...this.logs.values()].some((log) => log.syncFailed)
+    )
   }
 
   /** Opens every log anew, as after a crash at this moment. Throws when the disk fails again. */

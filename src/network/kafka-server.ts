@@ -2,6 +2,7 @@ import { messageOf } from '../base/index.ts'
 import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import { Connection, type ConnectionHost } from './connection.ts'
+import { ConnectionCounts, type ConnectionLimits, type ConnectionRefusal } from './connection-limits.ts'
 import { FramePool } from './frame-pool.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { NetworkProbe } from './probe.ts'
@@ -31,8 +32,7 @@ export interface KafkaServerOptions {
   readonly maxQueuedBytes: number
   /** `connections.max.idle.ms`. */
   readonly maxIdleMs: number
-  /** `max.connections`. */
-  readonly maxConnections: number
+  readonly connectionLimits: ConnectionLimits
 }
 
 export interface ServerStatistics {
@@ -52,9 +52,13 @@ export interface ServerStatistics {
  */
 export class KafkaServer {
   /** Of the options at first; may be changed, and connections that are above a lower limit then stay. */
-  maxConnections: number
+  connectionLimits: ConnectionLimits
   readonly #options: KafkaServerOptions
   readonly #connections = new Set<Connection>()
+  readonly #counts = new ConnectionCounts()
+  /** Connections refused since the last line about it, and when that was (monotonic). */
+  #refusedCount = 0
+  #refusalToldMs = Number.NEGATIVE_INFINITY
   readonly #listeners: Listener[] = []
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
@@ -75,7 +79,7 @@ export class KafkaServer {
 
   constructor(options: KafkaServerOptions) {
     this.#options = options
-    this.maxConnections = options.maxConnections
+    this.connectionLimits = options.connectionLimits
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
     this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
@@ -152,21 +156,33 @@ export class KafkaServer {
   }
 
   #accept(socket: Socket, listenerName: string): void {
-    if (this.#isClosing || this.#connections.size >= this.maxConnections) {
-      if (!this.#isClosing) {
-        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.maxConnections }
-        this.#options.log.warn(fields, 'connection refused: max.connections reached')
-      }
+    const refusal = this.#counts.refusalOf(socket.remoteAddress, this.connectionLimits)
+    if (this.#isClosing || refusal !== undefined) {
+      if (!this.#isClosing && refusal !== undefined) this.#tellRefusal(socket, refusal)
       socket.destroy()
       return
     }
     const connection = new Connection(this.#host, socket, listenerName)
     this.#connections.add(connection)
+    this.#counts.add(connection.remoteAddress)
     this.#probe.accepted.value++
     this.#options.log.debug({ peer: connection.peer, listener: listenerName }, 'connection accepted')
     connection.start()
     connection.updateReading()
     this.#armIdleTimer()
+  }
+
+  /** One line, and while a storm lasts one more now and then. */
+  #tellRefusal(socket: Socket, limit: ConnectionRefusal): void {
+    this.#refusedCount++
+    this.#probe.refusedConnections.value++
+    const nowMs = this.#options.platform.clock.monotonic()
+    if (nowMs - this.#refusalToldMs < refusalLineMs) return
+    const { remoteAddress, remotePort } = socket
+    const fields = { peer: `${remoteAddress}:${remotePort}`, connections: this.#connections.size }
+    this.#options.log.warn({ ...fields, refused: this.#refusedCount }, `connection refused: ${limit} reached`)
+    this.#refusedCount = 0
+    this.#refusalToldMs = nowMs
   }
 
   #refused(connection: Connection, answer: CloseAnswer): void {
@@ -179,6 +195,7 @@ export class KafkaServer {
 
   #closed(connection: Connection, error: Error | undefined): void {
     this.#connections.delete(connection)
+    this.#counts.remove(connection.remoteAddress)
     if (connection === this.#borrower) this.#lendTo(undefined)
     const fields = { peer: connection.peer, ...(error === undefined ? {} : { reason: messageOf(error) }) }
     this.#options.log.debug(fields, 'connection closed')
@@ -287,6 +304,8 @@ export class KafkaServer {
   }
 }
 
+/** Between two lines about refused connections. */
+const refusalLineMs = 10_000
 /** Connections that are busy for longer than the idle limit are looked at again no sooner than this. */
 const minIdleCheckMs = 100
 /** Timers take no longer delays. */

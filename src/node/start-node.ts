@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
 import { type BrokerId, deferred, messageOf } from '../base/index.ts'
 import {
+  type BrokerValues,
   DynamicConfig,
   listDefaultOf,
   type ParsedConfig,
@@ -11,12 +12,13 @@ import {
 } from '../config/index.ts'
 import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
-import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
+import { FlushScheduler, HandlePool, type LogManager, openLogManager } from '../log/index.ts'
 import type { Endpoint, MetadataImage } from '../metadata/index.ts'
-import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
+import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
 import { type NodeId, RaftNode } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { shareOpenFiles } from './open-files.ts'
 import { LedPartitionStore } from './partition-store.ts'
 import type { NodeOptions, RunningNode } from './running-node.ts'
 import { createDeclaredTopics } from './topic-declarations.ts'
@@ -31,7 +33,7 @@ const metadataLogFolder = '__cluster_metadata-0'
 /**
  * Puts a node together and starts it: folders and logs, the metadata quorum, replicas, coordinators, listeners. Resolves
  * when clients are served. When anything fails on the way, what was started is stopped again and the fault is thrown:
- * `ConfigError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
+ * `ConfigError`, `OpenFilesError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
  */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const node = new Node(options)
@@ -57,6 +59,7 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  #openFiles = shareOpenFiles(Number.POSITIVE_INFINITY)
   #stopping: Promise<void> | undefined
   #clusterId = ''
   #bootstrapServers = ''
@@ -88,6 +91,7 @@ class Node implements RunningNode {
 
   async start(): Promise<void> {
     const { platform, logger, topics = [] } = this.#options
+    await this.#shareOpenFiles()
     const logs = await this.#openLogs()
     const coordination = await this.#openCoordination(logs)
     const replicas = new ReplicaManager({
@@ -157,6 +161,14 @@ class Node implements RunningNode {
     this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
   }
 
+  async #shareOpenFiles(): Promise<void> {
+    const { platform, logger } = this.#options
+    this.#openFiles = shareOpenFiles(await platform.files.maxOpen())
+    const { isTight, limit, maxFiles, maxConnections } = this.#openFiles
+    const advice = 'ulimit -n 65536 allows more'
+    if (isTight) logger.warn({ limit, maxFiles, maxConnections, advice }, 'few files may be open at a time')
+  }
+
   async #openLogs(): Promise<LogManager> {
     const { platform, logger, openLogs = openLogManager } = this.#options
     const logs = await openLogs({
@@ -165,6 +177,10 @@ class Node implements RunningNode {
       metrics: this.metrics,
       config: this.#config,
       scheduler: this.#scheduler,
+      handles: new HandlePool(platform.files, {
+        maxOpen: this.#openFiles.maxIdleFiles,
+        hardLimit: this.#openFiles.maxFiles,
+      }),
     })
     this.#stops.push(() => logs.close())
     this.#clusterId = logs.clusterId
@@ -258,7 +274,7 @@ class Node implements RunningNode {
       maxRequestBytes: values.socketRequestMaxBytes,
       maxQueuedBytes: requestMemoryBytes,
       maxIdleMs: values.connectionsMaxIdleMs,
-      maxConnections: values.maxConnections,
+      connectionLimits: this.#connectionLimits(values),
     })
     this.#stops.push(() => server.close(shutdownGraceMs))
     return server
@@ -279,8 +295,16 @@ class Node implements RunningNode {
   /** Settings of the cluster's metadata that are not those of a topic. */
   #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
     const { values } = this.#dynamicConfig.at(image.configs)
-    server.maxConnections = values.maxConnections
+    server.connectionLimits = this.#connectionLimits(values)
     logs.setProducerIdExpiration(values.producerIdExpirationMs)
+  }
+
+  #connectionLimits(values: BrokerValues): ConnectionLimits {
+    return {
+      max: Math.min(values.maxConnections, this.#openFiles.maxConnections),
+      maxPerAddress: values.maxConnectionsPerIp,
+      overrides: values.maxConnectionsPerIpOverrides,
+    }
   }
 
   #topicConfig(topic: string, image: MetadataImage) {

@@ -79,6 +79,8 @@ export interface Files {
   lockDirectory(path: string): Promise<DirectoryLock>
   /** Bytes free and total of the file system that holds `path`. */
   space(path: string): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>
+  /** Files and sockets that this process may have open at a time; infinity when the system sets no limit or doesn't tell. */
+  maxOpen(): Promise<number>
   /** A new empty folder for temporary data, whose name begins with `prefix`. */
   makeTemporaryDirectory(prefix: string): Promise<string>
 }
@@ -117,6 +119,8 @@ export interface FileHandle {
   sync(): Promise<void>
   /** Only when no call on it is in flight. */
   close(): Promise<void>
+  /** The same at once, for a file that others keep a name of: the last close of a removed one gives its blocks back, which takes a while. */
+  closeSync(): void
 }
 
 /** TCP. */

@@ -1,5 +1,5 @@
 import { assert, type BrokerId, Deque, type LeaderEpoch, messageOf, type Offset } from '../base/index.ts'
-import type { AppendResult, LogListener, PartitionLog } from '../log/index.ts'
+import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
@@ -28,6 +28,8 @@ export interface PartitionOptions {
   readonly log: PartitionLog
   /** The topic's min.insync.replicas now. */
   readonly minInSyncReplicas: () => number
+  /** Something threw that is no fault of a disk: a bug, which is to be seen. */
+  readonly onFault: (error: unknown) => void
 }
 
 /**
@@ -47,6 +49,7 @@ export class Partition implements LogListener {
   readonly #localId: BrokerId
   readonly #platform: Platform
   readonly #minInSyncReplicas: () => number
+  readonly #onFault: (error: unknown) => void
 
   #isLeader = false
   #leaderEpoch = -1 as LeaderEpoch
@@ -74,6 +77,7 @@ export class Partition implements LogListener {
     this.#localId = options.localId
     this.#platform = options.platform
     this.#minInSyncReplicas = options.minInSyncReplicas
+    this.#onFault = options.onFault
     this.#highWatermark = Math.min(
       Math.max(options.log.highWatermark, options.log.logStartOffset),
       options.log.logEndOffset,
@@ -180,13 +184,20 @@ export class Partition implements LogListener {
     try {
       result = this.#append(request)
     } catch (error) {
-      return Promise.resolve({ ok: false, reason: 'storage-error', message: messageOf(error) })
+      return Promise.resolve(this.refusalOf(error))
     }
     if (!(result instanceof Promise)) return this.#answer(request, result)
     return result.then(
       (appended) => this.#answer(request, appended),
-      (error) => ({ ok: false, reason: 'storage-error', message: messageOf(error) }) as const,
+      (error: unknown) => this.refusalOf(error),
     )
+  }
+
+  /** What a client is told of what the log threw: a fault of the disk, or a bug here, which must not pass as one. */
+  refusalOf(error: unknown): ReplicaRefused {
+    if (error instanceof StorageError) return { ok: false, reason: 'storage-error', message: error.message }
+    this.#onFault(error)
+    return { ok: false, reason: 'unknown-server-error' }
   }
 
   /**
@@ -201,7 +212,7 @@ export class Partition implements LogListener {
     try {
       await this.log.deleteRecordsBefore(offset, this.#highWatermark)
     } catch (error) {
-      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+      return this.refusalOf(error)
     }
     return { ok: true, lowWatermark: this.log.logStartOffset }
   }

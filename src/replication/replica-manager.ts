@@ -176,6 +176,7 @@ export class ReplicaManager implements ReplicaService {
       platform: this.#options.platform,
       log,
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
+      onFault: (error) => this.#options.logger.error({ partition: name, error }, 'request failed in a partition'),
     })
     this.#changeRole(hosted.partition, hosted.image)
   }
@@ -415,7 +416,7 @@ export class ReplicaManager implements ReplicaService {
           return foundOffset(await log.offsetForTimestamp(request.target.timestampMs, endOffset))
       }
     } catch (error) {
-      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+      return partition.refusalOf(error)
     }
   }
 
@@ -496,18 +497,16 @@ function readPartition(
       maxBytes: Math.max(0, limitBytes),
       minOneBatch,
     })
-    return read instanceof Promise ? read.then(readOutcome, readFailure) : readOutcome(read)
+    return read instanceof Promise
+      ? read.then(readOutcome, (error: unknown) => partition.refusalOf(error))
+      : readOutcome(read)
   } catch (error) {
-    return readFailure(error)
+    return partition.refusalOf(error)
   }
 }
 
 function readOutcome(read: ReadResult | OffsetOutOfRange): ReadResult | ReplicaRefused {
   return 'outOfRange' in read ? { ok: false, reason: 'offset-out-of-range' } : read
-}
-
-function readFailure(error: unknown): ReplicaRefused {
-  return { ok: false, reason: 'storage-error', message: messageOf(error) }
 }
 
 function fetchedFrom(partition: Partition): Omit<FetchedPartition, 'chunks' | 'sizeBytes'> {

@@ -125,6 +125,10 @@ class MemoryFiles implements Files {
     return { freeBytes: claimedBytes, totalBytes: claimedBytes }
   }
 
+  async maxOpen(): Promise<number> {
+    return Number.POSITIVE_INFINITY
+  }
+
   async makeTemporaryDirectory(prefix: string): Promise<string> {
     const path = `/tmp/${prefix}${this.#temporaryCount++}`
     await this.makeDirectory(path)
@@ -207,6 +211,11 @@ class MemoryHandle implements FileHandle {
   }
 
   async close(): Promise<void> {
+    this.#use('close')
+    this.#isOpen = false
+  }
+
+  closeSync(): void {
     this.#use('close')
     this.#isOpen = false
   }

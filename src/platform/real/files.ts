@@ -2,9 +2,10 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { assert } from '../../base/index.ts'
-import { FileError, systemCodeOf } from '../errors.ts'
+import { FileError, isOutOfFiles, systemCodeOf } from '../errors.ts'
 import type { DirectoryEntry, DirectoryLock, FileHandle, FileStat, Files, OpenMode } from '../ports.ts'
 import { lockDirectory } from './directory-lock.ts'
+import { maxOpenFiles } from './open-file-limit.ts'
 
 const { O_CREAT, O_RDONLY, O_RDWR } = fs.constants
 const openFlags = { read: O_RDONLY, write: O_RDWR, create: O_RDWR | O_CREAT } as const
@@ -12,8 +13,7 @@ const openFlags = { read: O_RDONLY, write: O_RDWR, create: O_RDWR | O_CREAT } as
 /** Files over node:fs. File descriptors and callbacks: node:fs/promises costs twice as much for each call. */
 export class RealFiles implements Files {
   async open(path: string, mode: OpenMode): Promise<RealFileHandle> {
-    const fd = await call<number>('open', path, (done) => fs.open(checked(path), openFlags[mode], done))
-    return new RealFileHandle(path, fd)
+    return new RealFileHandle(path, await openSoon('open', checked(path), openFlags[mode]))
   }
 
   openSync(path: string, mode: OpenMode): FileHandle {
@@ -122,7 +122,7 @@ export class RealFiles implements Files {
 
   async syncDirectory(path: string): Promise<void> {
     if (process.platform === 'win32') return // a folder can't be opened there, and its names are durable by themselves
-    const fd = await call<number>('sync', path, (done) => fs.open(checked(path), O_RDONLY, done))
+    const fd = await openSoon('sync', checked(path), O_RDONLY)
     try {
       await call('sync', path, (done) => fs.fsync(fd, done))
     } finally {
@@ -139,9 +139,30 @@ export class RealFiles implements Files {
     return { freeBytes: stat.bavail * stat.bsize, totalBytes: stat.blocks * stat.bsize }
   }
 
+  maxOpen(): Promise<number> {
+    return maxOpenFiles()
+  }
+
   makeTemporaryDirectory(prefix: string): Promise<string> {
     const start = join(tmpdir(), prefix)
     return call<string>('make folder', start, (done) => fs.mkdtemp(start, done))
+  }
+}
+
+/** How long an open waits for others to close what they have open, and how often it looks. */
+const openPatienceMs = 5000
+const openAgainMs = 20
+
+/** While the process, or the system, has as many files open as it may, another one is opened a little later. */
+async function openSoon(operation: string, path: string, flags: number): Promise<number> {
+  const deadlineMs = performance.now() + openPatienceMs
+  for (;;) {
+    try {
+      return await call<number>(operation, path, (done) => fs.open(path, flags, done))
+    } catch (error) {
+      if (!isOutOfFiles(error) || performance.now() >= deadlineMs) throw error
+      await new Promise((resolve) => setTimeout(resolve, openAgainMs))
+    }
   }
 }
 
@@ -237,7 +258,6 @@ class RealFileHandle implements FileHandle {
     }
   }
 
-  /** Of a file that was only read: nothing has to be written first, and the thread pool would take ten times as long. */
   closeSync(): void {
     this.#run('close', () => fs.closeSync(this.#fd))
   }

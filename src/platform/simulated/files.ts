@@ -159,6 +159,10 @@ export class SimulatedFiles implements Files {
     })
   }
 
+  async maxOpen(): Promise<number> {
+    return Number.POSITIVE_INFINITY
+  }
+
   makeTemporaryDirectory(prefix: string): Promise<string> {
     return this.#call('make folder', prefix, () => {
       const path = `/tmp/${prefix}${this.#context.random.next().toString(36)}`
@@ -266,6 +270,12 @@ class SimulatedFileHandle implements FileHandle {
       this.#begin('close', 0, 0)
       this.#isOpen = false
     })
+  }
+
+  closeSync(): void {
+    assert(this.#inFlight === 0, 'a file is closed only when no call on it is in flight')
+    this.#begin('close', 0, 0)
+    this.#isOpen = false
   }
 
   #write(chunks: readonly Uint8Array[], position: number): void {

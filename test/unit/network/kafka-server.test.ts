@@ -87,7 +87,7 @@ async function serve(handler: RequestHandler, limits: Partial<ConstructorParamet
     maxRequestBytes: 1000,
     maxQueuedBytes: 1_000_000,
     maxIdleMs: 600_000,
-    maxConnections: 100,
+    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
     ...limits,
   })
   await server.listen({ name: 'PLAINTEXT', host: 'localhost', port: 9092 })
@@ -332,11 +332,30 @@ describe('closing', () => {
     expect(waiting.isClosed).toBe(false)
   })
 
-  test('a connection above max.connections is closed at once with one line', async () => {
-    const { network, warnings } = await serve(echo, { maxConnections: 1 })
+  test('a connection above max.connections is closed at once, with one line now and then', async () => {
+    const { network, warnings, time } = await serve(echo, {
+      connectionLimits: { max: 1, maxPerAddress: 100, overrides: new Map() },
+    })
+    const first = network.accept()
+    for (let i = 0; i < 3; i++) expect(network.accept().isClosed).toBe(true)
+    const message = 'connection refused: max.connections reached'
+    expect(warnings()).toMatchObject([{ message, fields: { connections: 1, refused: 1 } }])
+    time.advance(10_000)
     network.accept()
-    expect(network.accept().isClosed).toBe(true)
-    expect(warnings()).toMatchObject([{ fields: { limit: 1 } }])
+    expect(warnings()).toMatchObject([{ message }, { message, fields: { refused: 3 } }])
+    first.clientCloses()
+    expect(network.accept().isClosed).toBe(false)
+  })
+
+  test('an address has its own limit, or the one of all', async () => {
+    const { network, warnings } = await serve(echo, {
+      connectionLimits: { max: 100, maxPerAddress: 1, overrides: new Map([['10.0.0.9', 2]]) },
+    })
+    const closed = ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.9', '10.0.0.9', '10.0.0.9'].map(
+      (remoteAddress) => network.accept(9092, remoteAddress).isClosed,
+    )
+    expect(closed).toEqual([false, true, false, false, false, true])
+    expect(warnings()).toMatchObject([{ message: 'connection refused: max.connections.per.ip reached' }])
   })
 })
 
