@@ -206,6 +206,7 @@ async function attack(address: string, known: Acquaintance, tally: Tally): Promi
     const ownSeed = Math.imul(seed, 0x9e3779b1) + batch
     const sent = new HostileFrames(ownSeed, known).batch()
     tally.sent += sent.length
+    if (batch % 20_000 === 19_999) process.stdout.write(`seed ${seed}: ${tally.sent} frames, batch ${batch}\n`)
     const victim = await Victim.open(address)
     count(tally.opened, victim.name)
     await victim.take(Buffer.concat(sent.map((frame) => frame.bytes)), new Choices(ownSeed))

@@ -192,7 +192,8 @@ export class HostileFrames {
       // The last byte of a flexible version says that no tagged fields follow.
       else if (kind === 10) body = Buffer.concat([body.subarray(0, -1), choices.of(taggedFields)])
       // The right body for another version, served or not.
-      else if (kind === 11 && body.length >= 4) body.writeInt16BE(body.readInt16BE(2) + choices.of([-1, 1, 2]), 2)
+      else if (kind === 11 && body.length >= 4)
+        body.writeUInt16BE((body.readUInt16BE(2) + choices.of([-1, 1, 2])) & 0xffff, 2)
       if (body.length < 8) break
     }
     const bytes = framed(body)
