@@ -158,7 +158,7 @@ export class KafkaServer {
   #accept(socket: Socket, listenerName: string): void {
     const refusal = this.#counts.refusalOf(socket.remoteAddress, this.connectionLimits)
     if (this.#isClosing || refusal !== undefined) {
-      if (!this.#isClosing && refusal !== undefined) this.#tellRefusal(socket, refusal)
+      if (!this.#isClosing && refusal !== undefined) this.#tellRefused(socket, refusal)
       socket.destroy()
       return
     }
@@ -173,14 +173,14 @@ export class KafkaServer {
   }
 
   /** One line, and while a storm lasts one more now and then. */
-  #tellRefusal(socket: Socket, limit: ConnectionRefusal): void {
+  #tellRefused({ remoteAddress, remotePort }: Socket, limit: ConnectionRefusal): void {
     this.#refusedCount++
     this.#probe.refusedConnections.value++
     const nowMs = this.#options.platform.clock.monotonic()
     if (nowMs - this.#refusalToldMs < refusalLineMs) return
-    const { remoteAddress, remotePort } = socket
-    const fields = { peer: `${remoteAddress}:${remotePort}`, connections: this.#connections.size }
-    this.#options.log.warn({ ...fields, refused: this.#refusedCount }, `connection refused: ${limit} reached`)
+    const counts = { connections: this.#connections.size, refused: this.#refusedCount }
+    const reason = `${limit} reached`
+    this.#options.log.warn({ peer: `${remoteAddress}:${remotePort}`, ...counts, reason }, 'connection refused')
     this.#refusedCount = 0
     this.#refusalToldMs = nowMs
   }

@@ -98,7 +98,7 @@ function listenOn(
     server.once('error', onError)
     server.listen({ host: address, port }, () => {
       server.off('error', onError)
-      // Later errors are of one accept (EMFILE ...): that connection was closed by the system, the next may do.
+      // Later errors are of one accept: that connection was closed by the system, the next may do. At EMFILE libuv closes it, and tells nobody.
       server.on('error', () => {})
       resolve(server)
     })

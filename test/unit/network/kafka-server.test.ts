@@ -338,11 +338,11 @@ describe('closing', () => {
     })
     const first = network.accept()
     for (let i = 0; i < 3; i++) expect(network.accept().isClosed).toBe(true)
-    const message = 'connection refused: max.connections reached'
-    expect(warnings()).toMatchObject([{ message, fields: { connections: 1, refused: 1 } }])
+    const reason = 'max.connections reached'
+    expect(warnings()).toMatchObject([{ fields: { reason, connections: 1, refused: 1 } }])
     time.advance(10_000)
     network.accept()
-    expect(warnings()).toMatchObject([{ message }, { message, fields: { refused: 3 } }])
+    expect(warnings()).toMatchObject([{ fields: { reason } }, { fields: { reason, refused: 3 } }])
     first.clientCloses()
     expect(network.accept().isClosed).toBe(false)
   })
@@ -355,7 +355,7 @@ describe('closing', () => {
       (remoteAddress) => network.accept(9092, remoteAddress).isClosed,
     )
     expect(closed).toEqual([false, true, false, false, false, true])
-    expect(warnings()).toMatchObject([{ message: 'connection refused: max.connections.per.ip reached' }])
+    expect(warnings()).toMatchObject([{ fields: { reason: 'max.connections.per.ip reached' } }])
   })
 })
 
