@@ -15,6 +15,14 @@ const maxInFlight = 128
  * part is read on, so that a few peers with large requests, or half ones, do not silence everyone else.
  */
 const reservePart = 0.25
+/**
+ * Lent for an answer even when there is less, since one may have to hold a whole batch whatever its limit: the budget is then used up.
+ */
+const minLoanBytes = 1024 * 1024
+/** One answer takes at most this part of what is left of the response budget, */
+const maxSharePart = 0.25
+/** nor more than so many times what each connection would have of the whole. */
+const maxEqualShares = 4
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
@@ -46,7 +54,8 @@ export interface ServerStatistics {
  *
  * Memory: two budgets for the whole broker, request bytes (whatever arrived and was not answered) and response bytes
  * (answers not yet written). Above the first a connection is read only while it keeps within its equal part of a reserve, above
- * the second no request begins but those whose answers are small. What has begun always finishes, so both come down by
+ * the second no request begins but those whose answers are small and, within a reserve, those of connections that hold no
+ * answers. What has begun always finishes, so both come down by
  * themselves, but for two cases. Unfinished frames can use up the first budget among them: then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
  * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
  */
@@ -100,6 +109,9 @@ export class KafkaServer {
       probe: this.#probe,
       mayRead: (connection) =>
         !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
+      mayBeginLarge: (connection) =>
+        !this.#responseBudget.isAbove || (connection.responseBytes === 0 && this.#hasResponseReserve),
+      responseShareBytes: () => this.#responseShareBytes(),
       onPaused: (connection) => {
         // It reached its part of the reserve. Nothing else may happen that has a borrower chosen.
         const waitsForMemory = this.#requestBudget.isAbove && connection.isInsideFrame
@@ -220,6 +232,19 @@ export class KafkaServer {
     }
     if (this.#requestBudget.isAbove || this.#responseBudget.isAbove) this.#armStallTimer()
     for (const connection of this.#connections) connection.advance()
+  }
+
+  /** For answers of connections that hold none, while others don't read theirs. */
+  get #hasResponseReserve(): boolean {
+    return this.#responseBudget.usedBytes < this.#responseBudget.limitBytes + this.#reserveBytes
+  }
+
+  /** So that a few clients that read slowly, or many, don't take it all from the others. */
+  #responseShareBytes(): number {
+    const { limitBytes, usedBytes } = this.#responseBudget
+    const ofRest = (limitBytes - usedBytes) * maxSharePart
+    const ofAll = (limitBytes / Math.max(1, this.#connections.size)) * maxEqualShares
+    return Math.max(minLoanBytes, Math.floor(Math.min(ofRest, ofAll)))
   }
 
   #isWithinReserve(connection: Connection): boolean {

@@ -490,7 +490,7 @@ describe('memory', () => {
     expect(server.statistics.requestBytes).toBe(0)
   })
 
-  test('only requests with small answers begin while the responses held are above the limit; a peer that does not read is closed', async () => {
+  test('above the limit of responses only small answers begin; who reads none is closed', async () => {
     const handler = new ManualHandler()
     const { network, time, server, warnings } = await serve(handler, { maxQueuedBytes: 2000 })
     const slow = network.accept()
@@ -512,6 +512,55 @@ describe('memory', () => {
     expect(server.statistics.responseBytes).toBe(0)
   })
 
+  test('who holds no answers has a reserve while others do not read theirs', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler, { maxQueuedBytes: 2000 })
+    const slow = network.accept()
+    slow.holdsWrites = true
+    slow.clientSends(request(overlappingKey, 'big'))
+    await handler.answer('big', answerOf('x'.repeat(2100)))
+    slow.drain()
+    slow.holdsWrites = true
+    slow.clientSends(request(overlappingKey, 'again'))
+    await handler.answer('again', answerOf('x'.repeat(2100)))
+    const reader = network.accept()
+    for (const text of ['a', 'b']) {
+      reader.clientSends(request(plainKey, text))
+      await handler.answer(text, answerOf('x'.repeat(300)))
+    }
+    expect(handler.begun).toEqual(['big', 'again', 'a', 'b'])
+    // One that holds an answer itself has no part of the reserve, and nobody has once it is used up.
+    reader.holdsWrites = true
+    reader.clientSends(request(plainKey, 'c'))
+    await handler.answer('c', answerOf('x'.repeat(500)))
+    network.accept().clientSends(request(plainKey, 'd'))
+    await settled()
+    expect(handler.begun).toEqual(['big', 'again', 'a', 'b', 'c'])
+  })
+
+  test('the more connections there are, the less one answer may take', async () => {
+    const loans: ResponseLoan[] = []
+    const handler: RequestHandler = {
+      handle: (_frame, connection) => {
+        const loan = connection.lendResponseBytes(1e9)
+        loans.push(loan)
+        loan.giveBack()
+        return 'none'
+      },
+      mayOverlap: () => false,
+      isBrief: () => false,
+    }
+    const limits = { max: 2000, maxPerAddress: 2000, overrides: new Map() }
+    const { network } = await serve(handler, { maxQueuedBytes: 128 * 2 ** 20, connectionLimits: limits })
+    const first = network.accept()
+    first.clientSends(request(plainKey, 'alone'))
+    for (let i = 1; i < 64; i++) network.accept()
+    first.clientSends(request(plainKey, 'one of 64'))
+    for (let i = 64; i < 2000; i++) network.accept()
+    first.clientSends(request(plainKey, 'one of 2,000'))
+    expect(loans.map(({ bytes }) => bytes / 2 ** 20)).toEqual([32, 8, 1])
+  })
+
   test('answers that are read at the same time share the memory that is left, and none begins when it is lent out', async () => {
     const loans: ResponseLoan[] = []
     const begun: string[] = []
@@ -525,18 +574,19 @@ describe('memory', () => {
       isBrief: () => false,
     }
     const { network, server } = await serve(handler, { maxQueuedBytes: 16_000_000 })
-    for (let i = 0; i < 20; i++) network.accept().clientSends(request(plainKey, `${i}`))
+    for (let i = 0; i < 30; i++) network.accept().clientSends(request(plainKey, `${i}`))
     await settled()
     const lentBytes = loans.reduce((sum, { bytes }) => sum + bytes, 0)
     expect(loans[0]!.bytes).toBe(4_000_000)
-    expect(lentBytes).toBeLessThan(16_000_000 + 1024 * 1024)
+    // The limit, the reserve and one more.
+    expect(lentBytes).toBeLessThan(16_000_000 + 4_000_000 + 1024 * 1024)
     expect(server.statistics.responseBytes).toBe(lentBytes)
-    expect(begun.length).toBeLessThan(20)
+    expect(begun.length).toBeLessThan(30)
     while (loans.length > 0) {
       for (const loan of loans.splice(0)) loan.giveBack()
       await settled()
     }
-    expect(begun).toHaveLength(20)
+    expect(begun).toHaveLength(30)
     expect(server.statistics.responseBytes).toBe(0)
   })
 
