@@ -386,13 +386,14 @@ export class LogDirectory implements LogHost {
   async close(): Promise<void> {
     const { files } = this.#environment.platform
     this.#removals.cancel()
+    // A damaged partition, and a log that a bug stopped, must be looked at by the next start.
+    const isSound = this.faults.size === 0 && [...this.logs.values()].every((log) => log.isOnline)
     try {
       await forEachBounded(this.logs.values(), maxConcurrentLogs, (log) => log.close())
       if (this.#error === undefined) {
         await Promise.all([this.saveRecoveryPoints(), this.saveLogStarts(), this.saveHighWatermarks()])
-        // A damaged partition must be looked at again by the next start.
         const marker = Buffer.from('{"version":0,"brokerEpoch":-1}')
-        if (this.faults.size === 0) await writeAtomically(files, this.path, cleanShutdownFile, marker)
+        if (isSound) await writeAtomically(files, this.path, cleanShutdownFile, marker)
       }
     } catch (error) {
       this.#logger.error({ error }, 'log directory was not shut down cleanly')

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { HandlePool } from '../../../src/log/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
-import { append, appended, batchOf, openLog, openLogs, readAll } from './support.ts'
+import { append, appended, batchOf, openLog, openLogs, readAll, replaceFiles } from './support.ts'
 
 let simulation: Simulation
 let host: SimulatedHost
@@ -158,4 +158,26 @@ describe('a file that the system does not open', () => {
     expect(await simulation.run(readAll(again))).toHaveLength(1)
     await simulation.run(logs.close())
   })
+})
+
+test('a bug in one log stops that log with its own error, and no other', async () => {
+  const bug = new TypeError('undefined is not a function')
+  let isBroken = false
+  const files = replaceFiles(host.platform.files, {
+    openSync: (path, mode) => {
+      if (isBroken) throw bug
+      return host.platform.files.openSync(path, mode)
+    },
+  })
+  const logs = await simulation.run(openLogs({ ...host.platform, files }))
+  const [broken, sound] = await simulation.run(Promise.all([openLog(logs, {}, 0), openLog(logs, {}, 1)]))
+  isBroken = true
+  expect(() => appended(broken!, batchOf(1, 'a'))).toThrow(bug)
+  isBroken = false
+  expect([broken!.isOnline, sound!.isOnline]).toEqual([false, true])
+  expect(() => appended(broken!, batchOf(1, 'a'))).toThrow('stopped by a fault')
+  appended(sound!, batchOf(1, 'b'))
+  await simulation.run(logs.close())
+  // The next start looks at every batch.
+  expect(await simulation.run(host.platform.files.stat('/data/logs/.kafka_cleanshutdown'))).toBeUndefined()
 })
