@@ -23,6 +23,8 @@ const minLoanBytes = 1024 * 1024
 const maxSharePart = 0.25
 /** nor more than so many times what each connection would have of the whole. */
 const maxEqualShares = 4
+/** How long connections may be advanced before others get a turn of the event loop. */
+const stretchMs = 4
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
@@ -81,6 +83,8 @@ export class KafkaServer {
   #borrower: Connection | undefined
   #borrowedAtMs = 0
   #isAdvancePending: boolean = false
+  /** Connections that are still to be advanced in this pass. */
+  #advancing: Iterator<Connection> | undefined
   #idleTimer: Timer | undefined
   #stallTimer: Timer | undefined
   #isClosing: boolean = false
@@ -218,20 +222,36 @@ export class KafkaServer {
   #onPressure(): void {
     if (this.#isAdvancePending) return
     this.#isAdvancePending = true
-    this.#options.platform.timers.defer(() => {
-      this.#isAdvancePending = false
-      this.#advanceAll()
-    })
+    if (this.#advancing === undefined) this.#options.platform.timers.defer(() => this.#advanceAll())
   }
 
   #advanceAll(): void {
+    this.#isAdvancePending = false
     if (this.#requestBudget.isAbove) {
       if (this.#borrower === undefined) this.#chooseBorrower()
     } else {
       this.#borrower = undefined
     }
     if (this.#requestBudget.isAbove || this.#responseBudget.isAbove) this.#armStallTimer()
-    for (const connection of this.#connections) connection.advance()
+    // A pass that is under way looks at all that are left in it; this one begins when it is done.
+    if (this.#advancing !== undefined) this.#isAdvancePending = true
+    else this.#advanceFrom([...this.#connections].values())
+  }
+
+  /** Whole answers may be read and written meanwhile, thousands of them when memory comes back at once: so in turns of the loop. */
+  #advanceFrom(rest: Iterator<Connection>): void {
+    const { clock, timers } = this.#options.platform
+    const untilMs = clock.monotonic() + stretchMs
+    this.#advancing = rest
+    for (let next = rest.next(); next.done !== true; next = rest.next()) {
+      next.value.advance()
+      if (clock.monotonic() >= untilMs) {
+        timers.defer(() => this.#advanceFrom(rest))
+        return
+      }
+    }
+    this.#advancing = undefined
+    if (this.#isAdvancePending) timers.defer(() => this.#advanceAll())
   }
 
   /** For answers of connections that hold none, while others don't read theirs. */
