@@ -1,4 +1,17 @@
-import { boolean, declareKeys, double, enumOf, int, list, long, maxLong, short, string, type ValuesOf } from './keys.ts'
+import {
+  boolean,
+  counts,
+  declareKeys,
+  double,
+  enumOf,
+  int,
+  list,
+  long,
+  maxLong,
+  short,
+  string,
+  type ValuesOf,
+} from './keys.ts'
 
 /**
  * The keys of one node that Rookery acts on, with Kafka's names, types, limits and defaults; `kafkaDefault` and
@@ -106,7 +119,19 @@ export const brokerKeys = declareKeys({
     default: 2_147_483_647,
     min: 0,
     dynamic: true,
-    doc: 'The connections that this node holds at one time; further ones are closed at once',
+    doc: 'The connections that this node holds at one time; further ones are closed at once. Never more than the open files that the system allows leave room for',
+  }),
+  maxConnectionsPerIp: int('max.connections.per.ip', {
+    default: 2_147_483_647,
+    min: 0,
+    dynamic: true,
+    doc: 'The connections that this node holds at one time from one address; further ones are closed at once',
+  }),
+  maxConnectionsPerIpOverrides: counts('max.connections.per.ip.overrides', {
+    names: /^[0-9a-fA-F.:]{2,45}$/,
+    what: 'address',
+    dynamic: true,
+    doc: 'Limits of single addresses, in place of max.connections.per.ip: 127.0.0.1:200,::1:200. Host names, which Kafka takes as well, are refused',
   }),
   requestTimeoutMs: int('request.timeout.ms', {
     default: 30_000,

@@ -1,7 +1,16 @@
 import { join } from 'node:path'
-import { assert, type LeaderEpoch, type Offset, type ProducerEpoch, type ProducerId, type Uuid } from '../base/index.ts'
+import {
+  assert,
+  type LeaderEpoch,
+  messageOf,
+  type Offset,
+  type ProducerEpoch,
+  type ProducerId,
+  RookeryError,
+  type Uuid,
+} from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import { FileError } from '../platform/index.ts'
+import { FileError, isOutOfFiles } from '../platform/index.ts'
 import { BatchView } from '../protocol/index.ts'
 import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
 import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
@@ -11,7 +20,7 @@ import { StorageError, storageErrorOf } from './errors.ts'
 import { type FlushedLog, Flusher } from './flusher.ts'
 import type { PooledFile } from './handle-pool.ts'
 import { Mutex } from './mutex.ts'
-import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts'
+import { replayBatch, replayProducers, snapshotName, snapshotsIn } from './producer-replay.ts'
 import { encodeProducerSnapshot } from './producer-snapshot.ts'
 import type { ProducerState } from './producer-state.ts'
 import { maxRelativeOffset, Segment } from './segment.ts'
@@ -84,6 +93,7 @@ export class LocalLog implements PartitionLog {
   #listener: LogListener | undefined
   #segments: Segment[]
   #hasFiles: boolean
+  #hasFolder: boolean
   #sizeBytes = 0
   #logStartOffset: Offset
   #logEndOffset: Offset
@@ -128,6 +138,7 @@ export class LocalLog implements PartitionLog {
     this.#config = options.config
     this.#segments = loaded.segments
     this.#hasFiles = loaded.segments.length > 0
+    this.#hasFolder = this.#hasFiles
     this.#producers = loaded.producers
     this.#snapshotOffset = loaded.snapshotOffset
     this.#epochs.load(loaded.epochs)
@@ -148,6 +159,8 @@ export class LocalLog implements PartitionLog {
       flushedOffset: this.#logEndOffset,
     })
     this.#rollJitterMs = this.#drawJitter()
+    const active = loaded.segments.at(-1)
+    if (active !== undefined) this.#syncedWhenWanted(active)
   }
 
   get logStartOffset(): Offset {
@@ -187,6 +200,11 @@ export class LocalLog implements PartitionLog {
     return this.#hasFiles
   }
 
+  /** Its folder is there, or was about to be made when something failed. */
+  get hasFolder(): boolean {
+    return this.#hasFolder
+  }
+
   /** Everything below is on disk and was checked: recovery begins here. */
   get recoveryPoint(): Offset {
     return this.#recoveryPointCap < 0 ? this.flushedOffset : Math.min(this.flushedOffset, this.#recoveryPointCap)
@@ -221,8 +239,20 @@ export class LocalLog implements PartitionLog {
     this.#requireOnline()
     if (this.#queuedAppends !== undefined) return this.#queueAppend(this.#queuedAppends, records, options)
     const validation = this.#validate(records, options)
-    if (!(validation instanceof Promise)) return this.#appendValidated(validation, options)
-    return this.#trackQueue(validation.then((settled) => this.#appendValidated(settled, options)))
+    if (validation instanceof Promise) {
+      return this.#trackQueue(validation.then((settled) => this.#appendWithRoom(settled, options)))
+    }
+    const result = this.#appendWithRoom(validation, options)
+    return result instanceof Promise ? this.#trackQueue(result) : result
+  }
+
+  /** Waits while the node may not open the files for it. A coordinator can't wait: it has what is left. */
+  #appendWithRoom(validation: Validation, options: AppendOptions): AppendResult | Promise<AppendResult> {
+    const { handles } = this.#environment
+    if (handles.hasRoom || this.#areFilesOpen || options.origin !== 'client') {
+      return this.#appendValidated(validation, options)
+    }
+    return handles.whenRoom(() => this.#appendValidated(validation, options))
   }
 
   #validate(records: Buffer, options: AppendOptions): Validation | Promise<Validation> {
@@ -232,7 +262,7 @@ export class LocalLog implements PartitionLog {
 
   #queueAppend(previous: Promise<unknown>, records: Buffer, options: AppendOptions): Promise<AppendResult> {
     return this.#trackQueue(
-      previous.then(async () => this.#appendValidated(await this.#validate(records, options), options)),
+      previous.then(async () => this.#appendWithRoom(await this.#validate(records, options), options)),
     )
   }
 
@@ -310,13 +340,17 @@ export class LocalLog implements PartitionLog {
     for (let at = start; at < end; at += view.sizeBytes) this.#noteAppended(view.moveTo(records, at))
   }
 
+  get #areFilesOpen(): boolean {
+    return this.#segments.at(-1)?.log.isOpen === true
+  }
+
   /** Writes whole batches to the active segment. */
   #write(batches: Buffer): void {
     try {
       if (!this.#hasFiles) this.#createFiles()
       this.#active.append(batches, this.#config)
     } catch (error) {
-      throw this.#fail(error)
+      throw this.#unlessOutOfFiles(error)
     }
     this.#sizeBytes += batches.length
     this.#environment.probe.appendedBytes.value += batches.length
@@ -341,15 +375,18 @@ export class LocalLog implements PartitionLog {
     return active
   }
 
-  /** The first files of a folder: whose it is, and the first segment. The next flush makes them durable. */
+  /** The folder and its first files: whose it is, and the first segment. The next flush makes them durable. */
   #createFiles(): void {
     const { handles, platform } = this.#environment
+    this.#hasFolder = true
+    platform.files.makeDirectorySync(this.directory)
+    // Both files can be opened, or nothing has changed.
+    const segment = Segment.empty(this.#environment, this.directory, this.#logEndOffset, platform.clock.now())
+    segment.log.createSync()
     const metadata = handles.file(join(this.directory, partitionMetadataFile))
     metadata.writeSync([partitionMetadataText(this.topicId)], 0)
     this.#newFiles.push(metadata)
-    const segment = Segment.empty(this.#environment, this.directory, this.#logEndOffset, platform.clock.now())
-    segment.log.createSync()
-    this.#segments = [segment]
+    this.#segments = [this.#syncedWhenWanted(segment)]
     this.#hasFiles = true
     this.#changedNames++
     this.#mustSyncParent = true
@@ -361,7 +398,7 @@ export class LocalLog implements PartitionLog {
     try {
       this.#roll(isFar ? next.baseOffset : this.#logEndOffset)
     } catch (error) {
-      throw this.#fail(error)
+      throw this.#unlessOutOfFiles(error)
     }
   }
 
@@ -379,15 +416,21 @@ export class LocalLog implements PartitionLog {
   #roll(baseOffset: Offset): void {
     const old = this.#active
     if (old.sizeBytes === 0) return
+    const next = Segment.empty(this.#environment, this.directory, baseOffset, this.#environment.platform.clock.now())
+    next.log.createSync() // the only step that may fail
     old.noteLargestTimestamp()
     const snapshot = encodeProducerSnapshot(this.#producers.entries())
     this.#rolled.push({ segment: old, snapshotOffset: this.#logEndOffset, snapshot })
-    const next = Segment.empty(this.#environment, this.directory, baseOffset, this.#environment.platform.clock.now())
-    next.log.createSync()
-    this.#segments.push(next)
+    this.#segments.push(this.#syncedWhenWanted(next))
     this.#changedNames++
     this.#rollJitterMs = this.#drawJitter()
     this.#flusher.request()
+  }
+
+  /** When the node has too many files open, those with unsynced bytes are synced to be closed. */
+  #syncedWhenWanted(active: Segment): Segment {
+    active.log.onSyncWanted = () => this.#flusher.request()
+    return active
   }
 
   #drawJitter(): number {
@@ -667,7 +710,7 @@ export class LocalLog implements PartitionLog {
     if (this.#hasFiles) {
       const segment = Segment.empty(this.#environment, this.directory, offset, this.#environment.platform.clock.now())
       segment.log.createSync()
-      this.#segments = [segment]
+      this.#segments = [this.#syncedWhenWanted(segment)]
     } else {
       this.#createFiles()
     }
@@ -713,26 +756,30 @@ export class LocalLog implements PartitionLog {
   }
 
   async #rebuildProducers(): Promise<void> {
-    await this.#removeSnapshotsAbove(this.#logEndOffset)
+    const snapshots = await this.#removeSnapshotsAbove(this.#logEndOffset)
     const rebuilt = await replayProducers({
       files: this.#environment.platform.files,
       directory: this.directory,
       segments: this.#segments,
       logStartOffset: this.#logStartOffset,
       upTo: this.#logEndOffset,
+      snapshots,
     })
     this.#producers = rebuilt.producers
     this.#snapshotOffset = rebuilt.snapshotOffset
     this.expireProducers(this.#environment.platform.clock.now())
   }
 
-  async #removeSnapshotsAbove(offset: Offset): Promise<void> {
+  /** Answers the offsets of those that stay. */
+  async #removeSnapshotsAbove(offset: Offset): Promise<readonly Offset[]> {
     const { files } = this.#environment.platform
-    for (const { name } of (await files.list(this.directory)) ?? []) {
-      if (!name.endsWith('.snapshot') || Number.parseInt(name, 10) <= offset) continue
-      await files.remove(join(this.directory, name))
+    const names = ((await files.list(this.directory)) ?? []).map(({ name }) => name)
+    const snapshots = snapshotsIn(names)
+    for (const above of snapshots.filter((each) => each > offset)) {
+      await files.remove(join(this.directory, snapshotName(above)))
     }
     if (this.#snapshotOffset > offset) this.#snapshotOffset = -1
+    return snapshots.filter((each) => each <= offset)
   }
 
   async deleteRecordsBefore(offset: Offset, limit: Offset): Promise<void> {
@@ -853,18 +900,31 @@ export class LocalLog implements PartitionLog {
     this.#flusher.stop(this.#notOnline())
   }
 
-  /** Takes the whole directory offline, this log with it. */
-  #fail(error: unknown): StorageError {
+  /** Nothing was written when a file could not be opened: that is told, and the next one may do. */
+  #unlessOutOfFiles(error: unknown): unknown {
+    return isOutOfFiles(error) ? storageErrorOf(error, this.directory) : this.#fail(error)
+  }
+
+  /** What a fault of the disk becomes, which takes the whole directory offline; a bug takes this log, and stays what it is. */
+  #fail(error: unknown): unknown {
+    if (!(error instanceof RookeryError)) {
+      const { topic, partition } = this
+      this.#environment.logger.error({ topic, partition, error }, 'log stopped by a fault')
+      this.goOffline(
+        new StorageError(`Log of ${topic}-${partition} stopped by a fault: ${messageOf(error)}`, this.directory),
+      )
+      return error
+    }
     // A write that failed (indexes before a sync, say) leaves nothing in doubt: what it should have written isn't there.
-    if (error instanceof FileError && error.operation === 'sync') this.#syncFailed = true
+    if (error instanceof FileError && error.operation === 'sync' && !isOutOfFiles(error)) this.#syncFailed = true
     const failure = storageErrorOf(error, this.directory)
     if (this.#state === 'online') this.#host.fail(failure)
     return failure
   }
 
   /** A damaged batch is one partition's trouble; a disk that doesn't answer is the directory's. */
-  #readFault(error: unknown): StorageError {
-    return error instanceof StorageError && error.cause === undefined ? error : this.#fail(error)
+  #readFault(error: unknown): unknown {
+    return error instanceof StorageError && error.cause === undefined ? error : this.#unlessOutOfFiles(error)
   }
 
   async #exclusive<T>(work: () => Promise<T>): Promise<T> {

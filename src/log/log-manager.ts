@@ -339,7 +339,7 @@ class DirectoryLogManager implements LogManager {
         this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
         await holder.delete(name, present.config.fileDeleteDelayMs)
       }
-      return await this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
+      return this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
     })
   }
 

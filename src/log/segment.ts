@@ -308,6 +308,16 @@ export class Segment {
     this.endOffset = this.baseOffset
   }
 
+  /** Names of the index files. */
+  get indexNames(): readonly string[] {
+    return ['index', 'timeindex'].map((extension) => segmentFileName(this.baseOffset, extension))
+  }
+
+  /** The files hold at least what the memory does: they were closed with it. */
+  noteIndexesStored(): void {
+    this.#areIndexesStored = true
+  }
+
   /** Takes what a scan from the last index entry found: the segment is the one that takes appends from now on. */
   resume(endOffset: Offset, largest: TimeIndexEntry): void {
     this.endOffset = endOffset
