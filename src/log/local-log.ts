@@ -5,6 +5,7 @@ import { FileError } from '../platform/index.ts'
 import { BatchView } from '../protocol/index.ts'
 import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
 import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
+import type { LogInCleaning } from './compaction.ts'
 import type { LogEnvironment, LogHost } from './environment.ts'
 import { EpochCache, type EpochEntry } from './epoch-cache.ts'
 import { StorageError, storageErrorOf } from './errors.ts'
@@ -15,6 +16,7 @@ import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts
 import { encodeProducerSnapshot } from './producer-snapshot.ts'
 import type { ProducerState } from './producer-state.ts'
 import { maxRelativeOffset, Segment } from './segment.ts'
+import { replaceSegments } from './segment-replacement.ts'
 import type { LogTail } from './tail-cache.ts'
 import { findMaxTimestamp, findTimestamp, type SearchedLog } from './timestamp-search.ts'
 import type {
@@ -93,8 +95,15 @@ export class LocalLog implements PartitionLog {
   #state: 'online' | 'offline' | 'closed' = 'online'
   #fault: StorageError | undefined
   #syncFailed = false
-  /** Counts truncations: a read that began before one is done again. */
-  #truncations = 0
+  /** Counts truncations and compactions: a read that began before one is done again. */
+  #rewrites = 0
+  /** Settles when the segments' files have their names again; undefined while they have. */
+  #replacement: Promise<unknown> | undefined
+  #cleaning: { readonly controller: AbortController; readonly done: Promise<unknown> } | undefined
+  /** No cleaning begins while it isn't 0. */
+  #cleaningPauses = 0
+  /** Where the last compaction ended, exclusive; -1: there was none. */
+  #cleanedOffset: Offset
   /** Random part of `segment.ms`, drawn for each segment. */
   #rollJitterMs: number
   /** Settles when the appends that wait for unpacking are done; undefined when none waits. */
@@ -117,6 +126,7 @@ export class LocalLog implements PartitionLog {
     readonly directory: string
     readonly config: TopicConfig
     readonly loaded: LoadedLog
+    readonly cleanedOffset: Offset
   }) {
     const { loaded } = options
     this.#environment = options.environment
@@ -130,6 +140,7 @@ export class LocalLog implements PartitionLog {
     this.#hasFiles = loaded.segments.length > 0
     this.#producers = loaded.producers
     this.#snapshotOffset = loaded.snapshotOffset
+    this.#cleanedOffset = options.cleanedOffset
     this.#epochs.load(loaded.epochs)
     for (const segment of loaded.segments) this.#sizeBytes += segment.sizeBytes
     this.#logStartOffset = loaded.logStartOffset
@@ -192,6 +203,11 @@ export class LocalLog implements PartitionLog {
     return this.#recoveryPointCap < 0 ? this.flushedOffset : Math.min(this.flushedOffset, this.#recoveryPointCap)
   }
 
+  /** Where the last compaction ended, exclusive; -1: there was none. */
+  get cleanedOffset(): Offset {
+    return this.#cleanedOffset
+  }
+
   get #firstSegmentOffset(): Offset {
     return this.#segments[0]?.baseOffset ?? this.#logStartOffset
   }
@@ -212,6 +228,7 @@ export class LocalLog implements PartitionLog {
   updateConfig(config: TopicConfig): void {
     this.#config = config
     this.#rollJitterMs = this.#drawJitter()
+    if (!config.cleanupPolicy.compact) this.#cleaning?.controller.abort()
     this.#flushWhenDue()
   }
 
@@ -369,10 +386,18 @@ export class LocalLog implements PartitionLog {
   #mustRoll(view: BatchView, pendingBytes: number): boolean {
     if (!this.#hasFiles) return false
     const active = this.#active
-    const { segmentBytes, segmentMs } = this.#config
+    const { segmentBytes } = this.#config
     if (active.isFullFor(view.sizeBytes, pendingBytes, view.lastOffset, segmentBytes, this.#config)) return true
     if (active.sizeBytes === 0) return false
-    return active.ageMs(this.#environment.platform.clock.now(), view.maxTimestamp) > segmentMs - this.#rollJitterMs
+    return (
+      active.ageMs(this.#environment.platform.clock.now(), view.maxTimestamp) > this.#segmentMs - this.#rollJitterMs
+    )
+  }
+
+  /** What isn't closed can't be compacted. */
+  get #segmentMs(): number {
+    const { cleanupPolicy, segmentMs, maxCompactionLagMs } = this.#config
+    return cleanupPolicy.compact ? Math.min(segmentMs, maxCompactionLagMs) : segmentMs
   }
 
   /** Closes the active segment and begins the next. What that leaves to sync is the next flush's. */
@@ -391,8 +416,7 @@ export class LocalLog implements PartitionLog {
   }
 
   #drawJitter(): number {
-    const { segmentJitterMs, segmentMs } = this.#config
-    const most = Math.min(segmentJitterMs, segmentMs, 2 ** 48 - 1)
+    const most = Math.min(this.#config.segmentJitterMs, this.#segmentMs, 2 ** 48 - 1)
     return most <= 0 ? 0 : this.#environment.platform.random.int(most + 1)
   }
 
@@ -502,7 +526,8 @@ export class LocalLog implements PartitionLog {
   }
 
   async #readFiles(options: ReadOptions): Promise<ReadResult | OffsetOutOfRange> {
-    const truncations = this.#truncations
+    await this.#replacement
+    const truncations = this.#rewrites
     const { fetchOffset, endOffset, maxBytes, minOneBatch } = options
     for (let index = this.#segmentIndexOf(fetchOffset); ; index++) {
       const segment = this.#segments[index]
@@ -512,10 +537,10 @@ export class LocalLog implements PartitionLog {
         found = await segment.read(fetchOffset, endOffset, maxBytes, minOneBatch)
       } catch (error) {
         // A truncation or retention took the file away meanwhile: the answer is what the log says now.
-        if (this.#truncations !== truncations || fetchOffset < this.#logStartOffset) return this.read(options)
+        if (this.#rewrites !== truncations || fetchOffset < this.#logStartOffset) return this.read(options)
         throw this.#readFault(error)
       }
-      if (this.#truncations !== truncations) {
+      if (this.#rewrites !== truncations) {
         found?.release()
         return this.read(options)
       }
@@ -567,7 +592,9 @@ export class LocalLog implements PartitionLog {
     find: (log: SearchedLog) => Promise<{ timestamp: number; offset: Offset } | undefined>,
   ): Promise<TimestampAndOffset | undefined> {
     this.#requireOnline()
+    await this.#replacement
     const segments = this.#segments.slice()
+    const rewrites = this.#rewrites
     try {
       const found = await find({
         segments,
@@ -575,10 +602,12 @@ export class LocalLog implements PartitionLog {
         endOffset: Math.min(endOffset, this.#logEndOffset),
         offload: this.#environment.platform.offload,
       })
+      if (this.#rewrites !== rewrites) return await this.#search(endOffset, find)
       return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
     } catch (error) {
       // A segment went meanwhile: the answer is what the log says now.
-      if (segments.some((segment) => !this.#segments.includes(segment))) return await this.#search(endOffset, find)
+      if (this.#rewrites !== rewrites || segments.some((segment) => !this.#segments.includes(segment)))
+        return await this.#search(endOffset, find)
       throw this.#readFault(error)
     } finally {
       for (const segment of segments) {
@@ -619,7 +648,7 @@ export class LocalLog implements PartitionLog {
   async truncateTo(offset: Offset): Promise<void> {
     this.#requireOnline()
     await this.#queuedAppends
-    await this.#exclusive(async () => {
+    await this.#exclusiveWithoutCleaning(async () => {
       if (offset >= this.#logEndOffset) return
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
       const cut = this.#segments.findLast((segment) => segment.baseOffset < offset)
@@ -627,7 +656,7 @@ export class LocalLog implements PartitionLog {
       const end = await cut.endBefore(offset)
       await this.#lowerRecoveryPoint(end.endOffset)
       const logStartBefore = this.#logStartOffset
-      this.#truncations++
+      this.#rewrites++
       this.#tail.clear()
       while (this.#active !== cut) await this.#removeLastSegment()
       this.#rolled = this.#rolled.filter(({ segment }) => segment !== cut && this.#segments.includes(segment))
@@ -643,7 +672,7 @@ export class LocalLog implements PartitionLog {
   async truncateFullyAndStartAt(offset: Offset): Promise<void> {
     this.#requireOnline()
     await this.#queuedAppends
-    await this.#exclusive(() => this.#startAfresh(offset))
+    await this.#exclusiveWithoutCleaning(() => this.#startAfresh(offset))
   }
 
   /**
@@ -653,7 +682,7 @@ export class LocalLog implements PartitionLog {
   async #startAfresh(offset: Offset): Promise<void> {
     if (!this.#hasFiles && offset === 0) return
     await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
-    this.#truncations++
+    this.#rewrites++
     this.#tail.clear()
     this.#logStartOffset = offset
     await this.#host.saveLogStarts()
@@ -696,10 +725,12 @@ export class LocalLog implements PartitionLog {
     this.#flusher.truncateTo(endOffset)
     if (this.#highWatermark > endOffset) this.#highWatermark = endOffset
     if (this.#logStartOffset > endOffset) this.#logStartOffset = endOffset
+    if (this.#cleanedOffset > endOffset) this.#cleanedOffset = endOffset
     this.#epochs.truncateFromEnd(endOffset)
   }
 
   async #finishTruncation(): Promise<void> {
+    if (this.#cleanedOffset >= 0) await this.#host.saveCleanedOffsets()
     await writeEpochs(this.#environment.platform.files, this.directory, this.#storableEpochs())
     this.#unstoredEpochs = false
     this.#changedNames++
@@ -753,7 +784,9 @@ export class LocalLog implements PartitionLog {
   /** Drops segments at the start that are too old, too much, or below the log start. */
   async enforceRetention(nowMs: number): Promise<void> {
     if (!this.#hasFiles || this.#state !== 'online') return
-    await this.#exclusive(async () => {
+    // It needs the segments, and retention follows it.
+    if (this.#cleaning !== undefined) return
+    await this.#exclusiveWithoutCleaning(async () => {
       let count = await this.#countExpired(nowMs)
       if (count === this.#segments.length) {
         // The active one too, unless something was appended meanwhile.
@@ -786,7 +819,8 @@ export class LocalLog implements PartitionLog {
     let count = 0
     for (const segment of this.#segments) {
       const endOffset = this.#segments[count + 1]?.baseOffset ?? this.#logEndOffset
-      if (segment.sizeBytes === 0 || endOffset > this.#highWatermark || endOffset > this.flushedOffset) break
+      if (segment === this.#active && segment.sizeBytes === 0) break
+      if (endOffset > this.#highWatermark || endOffset > this.flushedOffset) break
       const isBelowStart = endOffset <= this.#logStartOffset && segment !== this.#active
       const isExcess = cleanupPolicy.delete && excessBytes >= segment.sizeBytes
       if (!isBelowStart && !isExcess) {
@@ -806,13 +840,104 @@ export class LocalLog implements PartitionLog {
     return stat?.modifiedMs ?? segment.createdMs
   }
 
+  // Compaction
+
+  /**
+   * Runs `work` while the segments that are closed stay as they are. Undefined: it can't be now, or the log needed its
+   * segments for something else before the work was done.
+   */
+  async whileCleaning<T>(work: (log: LogInCleaning) => Promise<T>): Promise<T | undefined> {
+    if (this.#state !== 'online' || this.#cleaningPauses > 0 || this.#cleaning !== undefined) return undefined
+    const controller = new AbortController()
+    const { signal } = controller
+    const result = work(this.#inCleaning(signal))
+    this.#cleaning = { controller, done: result.catch(() => {}) }
+    try {
+      return await result
+    } catch (error) {
+      if (signal.aborted) return undefined
+      throw error
+    } finally {
+      this.#cleaning = undefined
+    }
+  }
+
+  #inCleaning(signal: AbortSignal): LogInCleaning {
+    const { directory, config, logStartOffset, logEndOffset, cleanedOffset, flushedOffset } = this
+    const segments = this.#segments
+    // One whose indexes are not stored yet is the next sync's.
+    const firstRolled = segments.findIndex((segment) => this.#rolled.some((rolled) => rolled.segment === segment))
+    const closedCount = firstRolled < 0 ? Math.max(0, segments.length - 1) : firstRolled
+    return {
+      directory,
+      config,
+      logStartOffset,
+      logEndOffset,
+      cleanedOffset,
+      signal,
+      stableOffset: Math.min(this.#highWatermark, flushedOffset),
+      closedSegments: segments.slice(0, closedCount),
+      openOffset: segments[closedCount]?.baseOffset ?? logEndOffset,
+      lastBatches: () => this.#producers.lastBatches(),
+      confirmRecoveryPoint: async (offset) => {
+        assert(this.recoveryPoint >= offset, 'what is compacted was flushed')
+        await this.#host.saveRecoveryPoints()
+        signal.throwIfAborted()
+      },
+      replaceSegments: (old, cleaned) =>
+        this.#exclusive(async () => {
+          signal.throwIfAborted()
+          await this.#replaceSegments(old, cleaned)
+        }),
+    }
+  }
+
+  async #replaceSegments(old: readonly Segment[], cleaned: Segment): Promise<void> {
+    const first = this.#segments.indexOf(old[0]!)
+    assert(first >= 0 && this.#segments[first + old.length - 1] === old.at(-1), 'the segments are neighbours')
+    cleaned.endOffset = this.#segments[first + old.length]!.baseOffset
+    this.#rewrites++
+    this.#tail.dropBelow(cleaned.endOffset)
+    for (const segment of old) {
+      segment.retire()
+      this.#environment.indexCache.forget(segment)
+      this.#sizeBytes -= segment.sizeBytes
+    }
+    this.#sizeBytes += cleaned.sizeBytes
+    this.#segments.splice(first, old.length, cleaned)
+    const replacement = replaceSegments(this.#environment, old, cleaned)
+    this.#replacement = replacement.catch(() => {})
+    const renamed = await replacement
+    this.#replacement = undefined
+    this.#environment.indexCache.touch(cleaned)
+    this.#host.removeLater(renamed, this.#config.fileDeleteDelayMs)
+  }
+
+  /** Everything below `offset` was compacted. Durable when it resolves. */
+  async noteCleaned(offset: Offset): Promise<void> {
+    this.#cleanedOffset = offset
+    await this.#host.saveCleanedOffsets()
+  }
+
+  /** `#exclusive`, for work on segments that a cleaning may be reading: it is aborted first. */
+  async #exclusiveWithoutCleaning(work: () => Promise<void>): Promise<void> {
+    this.#cleaningPauses++
+    try {
+      this.#cleaning?.controller.abort()
+      await this.#cleaning?.done
+      await this.#exclusive(work)
+    } finally {
+      this.#cleaningPauses--
+    }
+  }
+
   // The end
 
   /** Everything to disk, indexes and producer state included, so that the next start finds it without looking at records. */
   async close(): Promise<void> {
     await this.#queuedAppends
     if (this.#state !== 'online') return
-    await this.#exclusive(async () => {
+    await this.#exclusiveWithoutCleaning(async () => {
       if (this.#hasFiles) {
         await this.#environment.scheduler.run('log', async () => {
           const active = this.#active
@@ -833,6 +958,7 @@ export class LocalLog implements PartitionLog {
   /** The partition is deleted, or its directory is opened anew: no call is under way when it resolves. */
   async abandon(): Promise<void> {
     if (this.#state === 'online') this.#release('closed')
+    await this.#cleaning?.done
     await this.#mutex.run(async () => {})
     for (const segment of this.#segments) segment.log.discard()
   }
@@ -847,6 +973,7 @@ export class LocalLog implements PartitionLog {
 
   #release(state: 'offline' | 'closed'): void {
     this.#state = state
+    this.#cleaning?.controller.abort()
     this.#tail.clear()
     for (const segment of this.#segments) this.#environment.indexCache.forget(segment)
     if (state === 'closed') for (const segment of this.#segments) segment.log.discard()

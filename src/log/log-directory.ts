@@ -5,6 +5,7 @@ import type { DirectoryLock, Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
+  cleanerFile,
   highWatermarkFile,
   logStartFile,
   readOffsets,
@@ -34,6 +35,7 @@ interface LoadHint {
   readonly recoveryPoint: Offset
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
+  readonly cleanedOffset: Offset
   readonly config: TopicConfig
 }
 
@@ -53,6 +55,7 @@ export interface LogDirectoryEvents {
  *     recovery-point-offset-checkpoint      below it everything was synced
  *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
+ *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
  */
@@ -73,6 +76,7 @@ export class LogDirectory implements LogHost {
   readonly #recoveryPoints: Coalesced
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
+  readonly #cleanedOffsets: Coalesced
   readonly #removals = new Set<Timer>()
   #error: StorageError | undefined
   #creating = 0
@@ -101,6 +105,7 @@ export class LogDirectory implements LogHost {
       this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
     )
     this.#highWatermarks = this.#checkpoint(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
+    this.#cleanedOffsets = this.#checkpoint(cleanerFile, () => this.#collect((log) => log.cleanedOffset))
   }
 
   /** Why it is offline; undefined when it isn't. */
@@ -128,15 +133,17 @@ export class LogDirectory implements LogHost {
     const { files } = this.#environment.platform
     const marker = join(this.path, cleanShutdownFile)
     const isClean = (await files.stat(marker)) !== undefined
-    const [recoveryPoints, logStarts, highWatermarks] = await Promise.all([
+    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets] = await Promise.all([
       readOffsets(files, this.path, recoveryPointFile),
       readOffsets(files, this.path, logStartFile),
       readOffsets(files, this.path, highWatermarkFile),
+      readOffsets(files, this.path, cleanerFile),
     ])
     await this.#loadAll(isClean, (name) => ({
       recoveryPoint: recoveryPoints.get(name) ?? 0,
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
+      cleanedOffset: cleanedOffsets.get(name) ?? -1,
       config: this.#defaultConfig,
     }))
     if (isClean) {
@@ -148,6 +155,7 @@ export class LogDirectory implements LogHost {
     if (![...recoveryPoints.keys()].every(isKnown)) await this.saveRecoveryPoints()
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
+    if (![...cleanedOffsets.keys()].every(isKnown)) await this.saveCleanedOffsets()
     if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
   }
 
@@ -189,10 +197,10 @@ export class LogDirectory implements LogHost {
       return
     }
     const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
-    this.#add(name, topicId, loaded, hint.config)
+    this.#add(name, topicId, loaded, hint.config, hint.cleanedOffset)
   }
 
-  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig): LocalLog {
+  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
     const { topic, partition } = parsePartitionName(name)!
     const log = new LocalLog({
       environment: this.#environment,
@@ -203,6 +211,7 @@ export class LogDirectory implements LogHost {
       directory: join(this.path, name),
       config,
       loaded,
+      cleanedOffset,
     })
     this.logs.set(name, log)
     return log
@@ -240,7 +249,9 @@ export class LogDirectory implements LogHost {
       const renamed = join(this.path, `${name.slice(0, 255 - suffix.length)}${suffix}`)
       await files.rename(directory, renamed)
       await files.syncDirectory(this.path)
-      await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
+      const checkpoints = [this.#recoveryPoints, this.#logStarts, this.#highWatermarks]
+      if (log === undefined || log.cleanedOffset >= 0) checkpoints.push(this.#cleanedOffsets)
+      await Promise.all(checkpoints.map((checkpoint) => checkpoint.run()))
       this.#later(delayMs, () => files.removeTree(renamed))
     } catch (error) {
       const failure = storageErrorOf(error, directory)
@@ -278,6 +289,10 @@ export class LogDirectory implements LogHost {
 
   saveLogStarts(): Promise<void> {
     return this.#logStarts.run()
+  }
+
+  saveCleanedOffsets(): Promise<void> {
+    return this.#cleanedOffsets.run()
   }
 
   saveHighWatermarks(): Promise<void> {
@@ -378,6 +393,7 @@ export class LogDirectory implements LogHost {
           recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
+          cleanedOffset: log?.cleanedOffset ?? -1,
           config: log?.config ?? this.#defaultConfig,
         }
       })

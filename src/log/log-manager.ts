@@ -9,6 +9,7 @@ import { FlushScheduler } from './flush-scheduler.ts'
 import { HandlePool } from './handle-pool.ts'
 import { IndexCache } from './index-cache.ts'
 import type { LocalLog } from './local-log.ts'
+import { LogCleaner } from './log-cleaner.ts'
 import { claimDirectory, LogDirectory } from './log-directory.ts'
 import { type MetaProperties, writeMetaProperties } from './meta-properties.ts'
 import { LogProbe } from './probe.ts'
@@ -103,10 +104,12 @@ export interface LogManager {
   delete(topic: string, partition: number): Promise<void>
   /** By topic, from now on; others keep theirs. Costs a look at every log. */
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
-  /** `producer.id.expiration.ms` from now on. */
-  setProducerIdExpiration(expirationMs: number): void
+  /** Those of the broker's settings that may change while it runs count from now on. */
+  updateBrokerConfig(values: ParsedConfig['values']): void
   /** Runs retention on every log now. */
   enforceRetention(): Promise<void>
+  /** Compacts every log that is due, now. */
+  clean(): Promise<void>
   directories(): readonly LogDirectoryStatus[]
   /** Clean shutdown. No call on any log may be under way. */
   close(): Promise<void>
@@ -155,6 +158,8 @@ class DirectoryLogManager implements LogManager {
   #metadataLock: DirectoryLock | undefined
   #metadataDirectoryId: Uuid | undefined
   readonly #timers = new Set<Timer>()
+  readonly #cleaner: LogCleaner
+  #cleanerBackoffMs: number
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #clusterId = ''
@@ -166,6 +171,8 @@ class DirectoryLogManager implements LogManager {
     this.#environment = environment
     this.#config = config
     this.metadataDirectory = resolve(config.metadataLogDir)
+    this.#cleaner = new LogCleaner({ environment, settings: config.values, logs: () => this.#allLogs() })
+    this.#cleanerBackoffMs = config.values.logCleanerBackoffMs
   }
 
   get clusterId(): string {
@@ -230,19 +237,38 @@ class DirectoryLogManager implements LogManager {
   startTasks(diskFullProbeIntervalMs: number): void {
     const { values } = this.#config
     const { clock } = this.#environment.platform
-    this.#every(values.logRetentionCheckIntervalMs, values.logInitialTaskDelayMs, () => this.enforceRetention())
-    this.#every(values.logFlushOffsetCheckpointIntervalMs, values.logInitialTaskDelayMs, () =>
-      this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
+    const { logInitialTaskDelayMs, logRetentionCheckIntervalMs } = values
+    this.#every(
+      () => logRetentionCheckIntervalMs,
+      logInitialTaskDelayMs,
+      () => this.enforceRetention(),
+    )
+    this.#every(
+      () => values.logFlushOffsetCheckpointIntervalMs,
+      logInitialTaskDelayMs,
+      () => this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
     )
     const watermarkIntervalMs = values.replicaHighWatermarkCheckpointIntervalMs
-    this.#every(watermarkIntervalMs, watermarkIntervalMs, () =>
-      this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
+    this.#every(
+      () => watermarkIntervalMs,
+      watermarkIntervalMs,
+      () => this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
     )
     const expirationIntervalMs = values.producerIdExpirationCheckIntervalMs
-    this.#every(expirationIntervalMs, expirationIntervalMs, async () => {
-      for (const log of this.#allLogs()) log.expireProducers(clock.now())
-    })
-    this.#every(diskFullProbeIntervalMs, diskFullProbeIntervalMs, () => this.#reopenFullDisks())
+    this.#every(
+      () => expirationIntervalMs,
+      expirationIntervalMs,
+      async () => {
+        for (const log of this.#allLogs()) log.expireProducers(clock.now())
+      },
+    )
+    this.#every(
+      () => diskFullProbeIntervalMs,
+      diskFullProbeIntervalMs,
+      () => this.#reopenFullDisks(),
+    )
+    const backoffMs = () => Math.max(1, this.#cleanerBackoffMs)
+    this.#every(backoffMs, backoffMs(), () => this.clean())
   }
 
   async #openDirectory(claim: Claim, directoryId: Uuid): Promise<void> {
@@ -338,14 +364,20 @@ class DirectoryLogManager implements LogManager {
     }
   }
 
-  setProducerIdExpiration(expirationMs: number): void {
-    this.#environment.producerIdExpirationMs = expirationMs
+  updateBrokerConfig(values: ParsedConfig['values']): void {
+    this.#environment.producerIdExpirationMs = values.producerIdExpirationMs
+    this.#cleanerBackoffMs = values.logCleanerBackoffMs
+    this.#cleaner.updateSettings(values)
   }
 
   async enforceRetention(): Promise<void> {
     for (const log of this.#allLogs()) {
       if (log.isOnline) await log.enforceRetention(this.#environment.platform.clock.now())
     }
+  }
+
+  clean(): Promise<void> {
+    return this.#cleaner.run()
   }
 
   directories(): readonly LogDirectoryStatus[] {
@@ -368,6 +400,7 @@ class DirectoryLogManager implements LogManager {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#cleaner.stop()
     for (const timer of this.#timers) timer.cancel()
     await Promise.all(this.#changes.values())
     for (const directory of this.#directories) await directory.close()
@@ -407,14 +440,14 @@ class DirectoryLogManager implements LogManager {
     for (const directory of this.#directories) if (directory.isOnline) await work(directory)
   }
 
-  /** Runs `work` again and again, each time `intervalMs` after it was done. A disk's fault was told where it came up. */
-  #every(intervalMs: number, delayMs: number, work: () => Promise<void>): void {
+  /** Runs `work` again and again, each time what `intervalMs` says then after it was done. A disk's fault was told where it came up. */
+  #every(intervalMs: () => number, delayMs: number, work: () => Promise<void>): void {
     const timer = this.#environment.platform.timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
       this.#timers.delete(timer)
       work()
         .catch((error: unknown) => this.#environment.logger.warn({ error }, 'periodic task of the logs failed'))
         .finally(() => {
-          if (!this.#isClosed) this.#every(intervalMs, intervalMs, work)
+          if (!this.#isClosed) this.#every(intervalMs, intervalMs(), work)
         })
     })
     this.#timers.add(timer)

@@ -11,7 +11,8 @@ import type { TimeIndexEntry } from './indexes.ts'
 import type { LoadedLog } from './local-log.ts'
 import { replayProducers, snapshotName, snapshotOffsets } from './producer-replay.ts'
 import { ProducerState } from './producer-state.ts'
-import { Segment } from './segment.ts'
+import { largestTimestampOf, Segment } from './segment.ts'
+import { finishReplacements } from './segment-replacement.ts'
 
 export interface LoadOptions {
   readonly environment: LogEnvironment
@@ -88,13 +89,19 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
 async function findSegments(options: LoadOptions): Promise<Segment[]> {
   const { environment, directory } = options
   const { files, clock } = environment.platform
+  await finishReplacements(environment, directory)
   const bases: Offset[] = []
+  const indexes: string[] = []
   for (const { name, kind } of (await files.list(directory)) ?? []) {
     if (kind !== 'file') continue
     if (/\.(deleted|tmp|cleaned)$/.test(name)) await files.remove(join(directory, name))
     else if (/^\d{20}\.log$/.test(name)) bases.push(Number.parseInt(name, 10))
+    else if (/^\d{20}\.(index|timeindex)$/.test(name)) indexes.push(name)
   }
   bases.sort((a, b) => a - b)
+  // A crash came between the removal of a segment's log and that of its indexes.
+  const orphans = indexes.filter((name) => !bases.includes(Number.parseInt(name, 10)))
+  for (const name of orphans) await files.remove(join(directory, name))
   const segments: Segment[] = []
   for (const [index, baseOffset] of bases.entries()) {
     const endOffset = bases[index + 1] ?? Number.POSITIVE_INFINITY
@@ -119,7 +126,8 @@ async function resumeActive(active: Segment): Promise<void> {
   let largest: TimeIndexEntry = times.last ?? { timestamp: -1, offset: active.baseOffset }
   await active.scan(offsets.lastPosition, (view) => {
     endOffset = view.lastOffset + 1
-    if (view.maxTimestamp > largest.timestamp) largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
+    const timestamp = largestTimestampOf(view)
+    if (timestamp > largest.timestamp) largest = { timestamp, offset: view.lastOffset }
     return true
   })
   active.resume(endOffset, largest)

@@ -280,7 +280,7 @@ class Node implements RunningNode {
   #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
     const { values } = this.#dynamicConfig.at(image.configs)
     server.maxConnections = values.maxConnections
-    logs.setProducerIdExpiration(values.producerIdExpirationMs)
+    logs.updateBrokerConfig(values)
   }
 
   #topicConfig(topic: string, image: MetadataImage) {

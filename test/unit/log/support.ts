@@ -12,7 +12,14 @@ import {
   type ReadResult,
 } from '../../../src/log/index.ts'
 import type { FileHandle, Files, Platform } from '../../../src/platform/index.ts'
-import { type BatchOptions, BatchView, buildBatch, type RecordInput } from '../../../src/protocol/index.ts'
+import {
+  type BatchOptions,
+  BatchView,
+  buildBatch,
+  openRecordBytes,
+  type RecordInput,
+  readRecords,
+} from '../../../src/protocol/index.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 
 export const directory = '/data/logs'
@@ -114,6 +121,27 @@ export async function readAll(log: PartitionLog, fetchOffset: Offset = log.logSt
     }
   }
   return batches
+}
+
+export interface ReadRecord {
+  readonly offset: Offset
+  readonly timestamp: number
+  readonly key: string | null
+  readonly value: string | null
+}
+
+/** Every record of `batches` that an application would see. */
+export function recordsOf(batches: readonly Buffer[]): ReadRecord[] {
+  return batches.flatMap((batch) => {
+    const view = new BatchView(batch)
+    if (view.isControl) return []
+    return [...readRecords(view, openRecordBytes(view, 1 << 26))].map(({ offset, timestamp, key, value }) => ({
+      offset,
+      timestamp,
+      key: key?.toString() ?? null,
+      value: value?.toString() ?? null,
+    }))
+  })
 }
 
 /** [first offset, last offset] of each batch. */
