@@ -651,7 +651,8 @@ export class LocalLog implements PartitionLog {
     await this.#exclusiveWithoutCleaning(async () => {
       if (offset >= this.#logEndOffset) return
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
-      const cut = this.#segments.findLast((segment) => segment.baseOffset < offset)
+      // One that begins at the offset stays, empty: behind a hole that compaction left, only its name says where the log ends.
+      const cut = this.#segments.findLast((segment) => segment.baseOffset <= offset)
       assert(cut !== undefined, 'the first segment begins below the offset')
       const end = await cut.endBefore(offset)
       await this.#lowerRecoveryPoint(end.endOffset)
@@ -884,11 +885,12 @@ export class LocalLog implements PartitionLog {
         await this.#host.saveRecoveryPoints()
         signal.throwIfAborted()
       },
-      replaceSegments: (old, cleaned) =>
-        this.#exclusive(async () => {
-          signal.throwIfAborted()
-          await this.#replaceSegments(old, cleaned)
-        }),
+      replaceSegments: async (old, cleaned) => {
+        await this.#exclusive(async () => {
+          if (!signal.aborted) await this.#replaceSegments(old, cleaned)
+        })
+        signal.throwIfAborted()
+      },
     }
   }
 

@@ -28,6 +28,15 @@ export const epoch = 1 as LeaderEpoch
 
 export type Keys = Readonly<Record<string, string | number>>
 
+/** A small generator of its own: the simulation's must not depend on what the test draws. */
+export function drawing(seed: number): (end: number) => number {
+  let state = (seed + 1) * 0x9e3779b9
+  return (end) => {
+    state = (Math.imul(state ^ (state >>> 15), 0x85ebca6b) + 0x6d2b79f5) | 0
+    return ((state ^ (state >>> 13)) >>> 0) % end
+  }
+}
+
 /** A topic's settings over the defaults. */
 export function topicConfig(keys: Keys = {}): TopicConfig {
   const overrides = new Map(Object.entries(keys).map(([key, value]) => [key, String(value)]))
