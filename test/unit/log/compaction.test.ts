@@ -353,3 +353,247 @@ describe('a transaction marker', () => {
     expect((await contents()).slice(0, 2)).toEqual(['0:a=1', '1:a=abor'])
   })
 })
+
+describe('when a log is due', () => {
+  /** Rolls as many segments as `rounds` says, each with a record of key a. */
+  async function write(rounds: number): Promise<void> {
+    for (let i = 0; i < rounds; i++) {
+      await put([`a=${i}`])
+      await roll()
+    }
+  }
+
+  const isCompacted = async () => !(await contents()).includes('0:a=0')
+
+  test('the dirty part is larger than min.cleanable.dirty.ratio says, measured from where the last cleaning ended', async () => {
+    const keys = { ...compacted, 'min.cleanable.dirty.ratio': 0.6 }
+    await start(keys)
+    await write(3)
+    await clean()
+    expect(await isCompacted()).toBe(true)
+    const checkpoint = await simulation.run(
+      host.platform.files.readFile(`${directory}/cleaner-offset-checkpoint`, 1000),
+    )
+    expect(checkpoint?.toString()).toBe('0\n1\norders 0 8\n')
+    await put(['a=4'])
+    await roll()
+    await clean()
+    expect(await contents()).toContain('6:a=2')
+    await restart(keys)
+    await clean()
+    expect(await contents()).toContain('6:a=2')
+    await write(8)
+    await clean()
+    expect(await contents()).not.toContain('6:a=2')
+  })
+
+  test('min.compaction.lag.ms keeps young records, and max.compaction.lag.ms takes old ones whatever the ratio', async () => {
+    const keys = { ...compacted, 'min.cleanable.dirty.ratio': 1 }
+    await start({ ...keys, 'min.compaction.lag.ms': 60_000, 'max.compaction.lag.ms': 61_000 })
+    await write(3)
+    await clean()
+    expect(await isCompacted()).toBe(false)
+    await simulation.runFor(62_000)
+    await clean()
+    expect(await isCompacted()).toBe(true)
+  })
+
+  test('max.compaction.lag.ms closes a segment that would not be for long', async () => {
+    await start({ ...compacted, 'internal.segment.bytes': 1_000_000, 'max.compaction.lag.ms': 1000 })
+    await put(['a=0'])
+    await simulation.runFor(1100)
+    await put(['a=1'])
+    await put(['a=2'])
+    await simulation.run(log.flush())
+    expect(await segments()).toHaveLength(2)
+  })
+
+  test.each([{ 'log.cleaner.enable': 'false' }, { 'log.cleaner.threads': 0 }])(
+    '%j: it never is',
+    async (brokerKeys) => {
+      await start(compacted, brokerKeys)
+      await write(3)
+      await clean()
+      expect(await isCompacted()).toBe(false)
+    },
+  )
+
+  test('the dirtiest goes first, by itself every log.cleaner.backoff.ms', async () => {
+    await start(compacted, { 'log.cleaner.backoff.ms': 1000 })
+    await write(3)
+    expect(await isCompacted()).toBe(false)
+    await simulation.runFor(1100)
+    await simulation.runUntil(() => metrics.snapshot().LogCleanerWrittenBytes !== 0)
+    expect(await isCompacted()).toBe(true)
+  })
+
+  test('a topic with compact,delete loses old segments, too, empty ones included', async () => {
+    await start({ ...compacted, 'cleanup.policy': 'compact,delete', 'retention.ms': 30_000 })
+    await write(3)
+    await clean()
+    expect(await isCompacted()).toBe(true)
+    await simulation.runFor(31_000)
+    await put(['b=1'])
+    await roll()
+    await simulation.run(logs.enforceRetention())
+    expect((await contents()).slice(0, 2)).toEqual(['8:last=x', '9:b=1'])
+    expect(log.logStartOffset).toBe(8)
+  })
+})
+
+describe('a cleaning under way', () => {
+  /** Slow enough to be met in the middle: about a second for the log that `begin` writes. */
+  const slow = { 'log.cleaner.io.max.bytes.per.second': 20_000, 'log.cleaner.io.buffer.size': 1 }
+
+  let cleaning: Promise<void>
+
+  /** Returns in the middle of a cleaning of 50 records of key a, and one of each of others. */
+  async function begin(): Promise<void> {
+    await start(compacted, slow)
+    for (let i = 0; i < 50; i++) await put([`a=${i}`, `k${i}=0`])
+    await roll()
+    cleaning = logs.clean()
+    const folderOf = () => host.disk.find(folder)
+    await simulation.runUntil(() => {
+      const node = folderOf()
+      return (
+        node?.kind === 'directory' && [...node.entries.keys()].filter((name) => name.endsWith('.deleted')).length > 9
+      )
+    })
+  }
+
+  async function expectNothingLeft(): Promise<void> {
+    await simulation.run(cleaning)
+    expect((await names()).filter((name) => /cleaned|swap/.test(name))).toEqual([])
+    expect(log.isOnline).toBe(true)
+  }
+
+  test('goes on beside appends and reads', async () => {
+    await begin()
+    const before = await contents(90)
+    await put(['b=1'])
+    expect(await contents(90)).toEqual([...before, '102:b=1'])
+    expect((await contents()).filter((text) => text.includes('k'))).toHaveLength(50)
+    await simulation.run(cleaning)
+    expect((await contents()).filter((text) => text.includes(':a='))).toEqual(['98:a=49'])
+    expect((await contents()).filter((text) => text.includes('k'))).toHaveLength(50)
+  })
+
+  test('ends when the log is truncated, which then holds what lies below the offset', async () => {
+    await begin()
+    await simulation.run(log.truncateTo(60))
+    await expectNothingLeft()
+    expect(log.logEndOffset).toBe(60)
+    expect((await contents()).filter((text) => text.includes('k'))).toHaveLength(30)
+    await put(['c=1'])
+    await roll()
+    await clean()
+    expect((await contents()).filter((text) => text.includes(':a='))).toEqual(['58:a=29'])
+  })
+
+  test('ends when the log is emptied', async () => {
+    await begin()
+    await simulation.run(log.truncateFullyAndStartAt(500))
+    await expectNothingLeft()
+    await put(['c=1'])
+    expect(await contents()).toEqual(['500:c=1'])
+  })
+
+  test('ends when the topic is not compacted any more', async () => {
+    await begin()
+    await simulation.run(openLog(logs, { ...compacted, 'cleanup.policy': 'delete' }))
+    await expectNothingLeft()
+    expect((await contents()).filter((text) => text.includes('k'))).toHaveLength(50)
+  })
+
+  test('does not hold up the end of the log, nor its deletion', async () => {
+    await begin()
+    const startedMs = nowMs()
+    await restart()
+    expect(nowMs() - startedMs).toBeLessThan(500)
+    expect((await contents()).filter((text) => text.includes('k'))).toHaveLength(50)
+    await simulation.run(logs.close())
+    await begin2()
+    await simulation.run(logs.delete('orders', 0))
+    await simulation.run(cleaning)
+    expect(await names()).toEqual([])
+
+    async function begin2(): Promise<void> {
+      await start(compacted, slow)
+      cleaning = logs.clean()
+      await simulation.runFor(100)
+    }
+  })
+
+  test('moves on with DeleteRecords, whose log start stays', async () => {
+    await begin()
+    await simulation.run(log.deleteRecordsBefore(70, log.highWatermark))
+    await simulation.run(cleaning)
+    expect(log.logStartOffset).toBe(70)
+    expect((await contents(70)).filter((text) => text.includes('k'))).toHaveLength(15)
+  })
+
+  test('keeps to log.cleaner.io.max.bytes.per.second', async () => {
+    await start(compacted, slow)
+    for (let i = 0; i < 50; i++) await put([`a=${i}`, `k${i}=0`])
+    await roll()
+    const startedMs = nowMs()
+    await clean()
+    const snapshot = metrics.snapshot()
+    const bytes = Number(snapshot.LogCleanerReadBytes) + Number(snapshot.LogCleanerWrittenBytes)
+    expect(bytes).toBeGreaterThan(10_000)
+    expect(nowMs() - startedMs).toBeGreaterThan((bytes / 20_000) * 1000 * 0.8)
+  })
+})
+
+describe('what goes wrong', () => {
+  test('a damaged batch ends the cleaning of its log until the next start, and not of others', async () => {
+    await start()
+    await put(['a=1'])
+    await put(['a=2'])
+    await roll()
+    const other = await simulation.run(openLog(logs, compacted, 0, 'others'))
+    const handle = host.platform.files.openSync(`${folder}/00000000000000000000.log`, 'write')
+    handle.writeSync([Buffer.from('?')], 80)
+    await simulation.run(handle.close())
+    await clean()
+    expect(metrics.snapshot()['uncleanable-partitions-count']).toBe(1)
+    expect(log.isOnline).toBe(true)
+    log = other
+    settle()
+    await put(['a=1'])
+    await put(['a=2'])
+    await roll()
+    await clean()
+    expect((await contents())[0]).toBe('1:a=2')
+    expect(metrics.snapshot()['uncleanable-partitions-count']).toBe(1)
+  })
+
+  test('a disk without room for the new segment: it is tried again later', async () => {
+    await start()
+    await put(['a=1'])
+    await put(['a=2'])
+    await roll()
+    host.disk.failNext({ operation: 'write', path: /cleaned/, code: 'ENOSPC' })
+    await clean()
+    expect(log.isOnline).toBe(true)
+    expect(await contents()).toContain('0:a=1')
+    expect((await names()).filter((name) => name.endsWith('.cleaned'))).toEqual([])
+    await clean()
+    expect(await contents()).not.toContain('0:a=1')
+  })
+
+  test('a name that cannot be changed takes the directory offline, and a restart ends what began', async () => {
+    await start()
+    await put(['a=1'])
+    await put(['a=2'])
+    await roll()
+    host.disk.failNext({ operation: 'rename', path: /swap/, code: 'EIO', skip: 1 })
+    await clean()
+    expect(log.isOnline).toBe(false)
+    host.crash()
+    host.restart()
+    await start()
+    expect((await contents())[0]).toBe('1:a=2')
+  })
+})
