@@ -11,8 +11,9 @@ const help = `npm run bench                              one workload, two numbe
 npm run bench -- throughput [options]      produce and fetch, beside the machine's limits
 npm run bench -- start [options]           start-up time and memory
 npm run bench -- micro [options]           parts of the hot path by themselves
+npm run bench -- compaction [options]      a log is compacted: how fast, and how long the event loop is held
 
-  --full             every row, longer (throughput); 3 GB of load (start)
+  --full             every row, longer (throughput); 3 GB of load (start); four times the records (compaction)
   --rows TEXT        only rows with TEXT in their names
   --seconds N        measured seconds for each row
   --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR
@@ -63,6 +64,10 @@ async function main(): Promise<void> {
         const { start } = await import('./start.ts')
         const profileDirectory = values.profile
         return await start({ directory, isFull: values.full, seconds: seconds(3), profileDirectory })
+      }
+      case 'compaction': {
+        const { compaction } = await import('./compaction.ts')
+        return await compaction({ directory, isFull: values.full })
       }
       case 'micro': {
         const { micro } = await import('./micro.ts')
