@@ -26,6 +26,8 @@ export interface LoadOptions {
   /** -1: the checkpoint says nothing. */
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
+  /** Below it compaction may have left holes; -1: it never ran. */
+  readonly cleanedOffset: Offset
 }
 
 /**
@@ -144,7 +146,9 @@ async function recover(options: LoadOptions, segments: Segment[], epochs: EpochC
     const segment = segments[index]!
     const next = segments[index + 1]
     const fault = await recoverSegment(options, segment, epochs)
-    const isHole = next !== undefined && segment.endOffset !== next.baseOffset
+    // What was compacted had been synced: a hole there is no end that a crash took.
+    const isHole =
+      next !== undefined && segment.endOffset !== next.baseOffset && next.baseOffset > options.cleanedOffset
     if ((fault !== undefined || isHole) && segment.endOffset < recoveryPoint) {
       throw damaged(segment.log.path, segment.endOffset, recoveryPoint, fault)
     }

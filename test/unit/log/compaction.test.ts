@@ -133,6 +133,19 @@ describe('compaction', () => {
     expect(log.logEndOffset).toBe(42)
   })
 
+  test('is not taken for damage when the recovery points are lost', async () => {
+    await start()
+    for (let i = 0; i < 20; i++) await put([`k${i}=1`, `a=${i}`])
+    await roll()
+    await clean()
+    const before = await contents()
+    host.crash()
+    host.restart()
+    await simulation.run(host.platform.files.remove(`${directory}/recovery-point-offset-checkpoint`))
+    await start()
+    expect(await contents()).toEqual(before)
+  })
+
   test('makes one segment of small neighbours, and removes files after the delay', async () => {
     await start({ ...compacted, 'file.delete.delay.ms': 5000 })
     for (let i = 0; i < 60; i++) await put([`a=${i}`, `b=${i}`])
