@@ -246,7 +246,8 @@ function key<T>(
 
 function textOf(value: unknown): string | null {
   if (value === undefined || value === null) return null
-  return Array.isArray(value) ? value.join(',') : String(value)
+  // Where a number needs an exponent, as Java writes it.
+  return Array.isArray(value) ? value.join(',') : String(value).replace(/^([\d.]+)e\+?(-?\d+)$/, '$1E$2')
 }
 
 /** The whole number that Java's parser would read; undefined for anything else, and for more digits than 64 bits need. */

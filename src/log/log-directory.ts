@@ -5,6 +5,7 @@ import type { DirectoryLock } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
+  cleanerFile,
   highWatermarkFile,
   logStartFile,
   readOffsets,
@@ -35,6 +36,7 @@ interface LoadHint {
   readonly recoveryPoint: Offset
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
+  readonly cleanedOffset: Offset
   readonly config: TopicConfig
 }
 
@@ -54,6 +56,7 @@ export interface LogDirectoryEvents {
  *     recovery-point-offset-checkpoint      below it everything was synced
  *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
+ *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
  */
@@ -74,6 +77,7 @@ export class LogDirectory implements LogHost {
   readonly #recoveryPoints: Coalesced
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
+  readonly #cleanedOffsets: Coalesced
   /** Makes durable that folders were renamed and no checkpoint speaks of them: once for many that are deleted together. */
   readonly #deletions: Coalesced
   readonly #removals: Removals
@@ -103,6 +107,7 @@ export class LogDirectory implements LogHost {
       this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
     )
     this.#highWatermarks = this.#checkpoint(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
+    this.#cleanedOffsets = this.#checkpoint(cleanerFile, () => this.#collect((log) => log.cleanedOffset))
     this.#deletions = new Coalesced(async () => {
       await options.environment.platform.files.syncDirectory(this.path)
       await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
@@ -139,15 +144,17 @@ export class LogDirectory implements LogHost {
     const markerText = await files.readFile(marker, 64 * 1024)
     const isClean = markerText !== undefined
     this.cleanBrokerEpoch = brokerEpochOf(markerText)
-    const [recoveryPoints, logStarts, highWatermarks] = await Promise.all([
+    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets] = await Promise.all([
       readOffsets(files, this.path, recoveryPointFile),
       readOffsets(files, this.path, logStartFile),
       readOffsets(files, this.path, highWatermarkFile),
+      readOffsets(files, this.path, cleanerFile),
     ])
     await this.#loadAll(isClean, (name) => ({
       recoveryPoint: recoveryPoints.get(name) ?? 0,
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
+      cleanedOffset: cleanedOffsets.get(name) ?? -1,
       config: this.#defaultConfig,
     }))
     if (isClean) {
@@ -159,6 +166,7 @@ export class LogDirectory implements LogHost {
     if (![...recoveryPoints.keys()].every(isKnown)) await this.saveRecoveryPoints()
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
+    if (![...cleanedOffsets.keys()].every(isKnown)) await this.saveCleanedOffsets()
     if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
   }
 
@@ -200,10 +208,10 @@ export class LogDirectory implements LogHost {
       return
     }
     const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
-    this.#add(name, topicId, loaded, hint.config)
+    this.#add(name, topicId, loaded, hint.config, hint.cleanedOffset)
   }
 
-  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig): LocalLog {
+  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
     const { topic, partition } = parsePartitionName(name)!
     const log = new LocalLog({
       environment: this.#environment,
@@ -214,6 +222,7 @@ export class LogDirectory implements LogHost {
       directory: join(this.path, name),
       config,
       loaded,
+      cleanedOffset,
     })
     this.logs.set(name, log)
     return log
@@ -240,6 +249,7 @@ export class LogDirectory implements LogHost {
       const renamed = join(this.path, `${name.slice(0, 255 - suffix.length)}${suffix}`)
       await files.rename(directory, renamed)
       await this.#deletions.run()
+      if (log === undefined || log.cleanedOffset >= 0) await this.#cleanedOffsets.run()
       this.#removals.add(delayMs, () => files.removeTree(renamed))
     } catch (error) {
       const failure = storageErrorOf(error, directory)
@@ -267,6 +277,10 @@ export class LogDirectory implements LogHost {
 
   saveLogStarts(): Promise<void> {
     return this.#logStarts.run()
+  }
+
+  saveCleanedOffsets(): Promise<void> {
+    return this.#cleanedOffsets.run()
   }
 
   saveHighWatermarks(): Promise<void> {
@@ -370,6 +384,7 @@ export class LogDirectory implements LogHost {
           recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
+          cleanedOffset: log?.cleanedOffset ?? -1,
           config: log?.config ?? this.#defaultConfig,
         }
       })

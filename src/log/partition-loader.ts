@@ -11,7 +11,8 @@ import type { TimeIndexEntry } from './indexes.ts'
 import type { LoadedLog } from './local-log.ts'
 import { replayProducers, snapshotName, snapshotsIn } from './producer-replay.ts'
 import { ProducerState } from './producer-state.ts'
-import { Segment } from './segment.ts'
+import { largestTimestampOf, Segment } from './segment.ts'
+import { finishReplacements } from './segment-replacement.ts'
 
 export interface LoadOptions {
   readonly environment: LogEnvironment
@@ -25,6 +26,8 @@ export interface LoadOptions {
   /** -1: the checkpoint says nothing. */
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
+  /** Below it compaction may have left holes; -1: it never ran. */
+  readonly cleanedOffset: Offset
 }
 
 /**
@@ -95,6 +98,7 @@ function areNamesDurable({ recoveryPoint }: LoadOptions, segments: readonly Segm
 /** Removes what an earlier run had not finished; answers the names of all other files. */
 async function removeLeftovers({ environment, directory }: LoadOptions): Promise<readonly string[]> {
   const { files } = environment.platform
+  await finishReplacements(environment, directory)
   const names: string[] = []
   for (const { name, kind } of (await files.list(directory)) ?? []) {
     if (kind !== 'file') continue
@@ -110,6 +114,10 @@ async function findSegments(options: LoadOptions, names: readonly string[]): Pro
   const { files, clock } = environment.platform
   const bases = names.filter((name) => /^\d{20}\.log$/.test(name)).map((name) => Number.parseInt(name, 10))
   bases.sort((a, b) => a - b)
+  // A crash came between the removal of a segment's log and that of its indexes.
+  const indexes = names.filter((name) => /^\d{20}\.(index|timeindex)$/.test(name))
+  const orphans = indexes.filter((name) => !bases.includes(Number.parseInt(name, 10)))
+  for (const name of orphans) await files.remove(join(directory, name))
   const segments: Segment[] = []
   for (const [index, baseOffset] of bases.entries()) {
     const endOffset = bases[index + 1] ?? Number.POSITIVE_INFINITY
@@ -147,7 +155,8 @@ async function resumeActive(active: Segment, names: readonly string[], config: T
   let largest: TimeIndexEntry = times.last ?? { timestamp: -1, offset: active.baseOffset }
   await active.scan(offsets.lastPosition, (view) => {
     endOffset = view.lastOffset + 1
-    if (view.maxTimestamp > largest.timestamp) largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
+    const timestamp = largestTimestampOf(view)
+    if (timestamp > largest.timestamp) largest = { timestamp, offset: view.lastOffset }
     return true
   })
   active.resume(endOffset, largest)
@@ -164,7 +173,9 @@ async function recover(options: LoadOptions, segments: Segment[], epochs: EpochC
     const segment = segments[index]!
     const next = segments[index + 1]
     const fault = await recoverSegment(options, segment, epochs)
-    const isHole = next !== undefined && segment.endOffset !== next.baseOffset
+    // What was compacted had been synced: a hole there is no end that a crash took.
+    const isHole =
+      next !== undefined && segment.endOffset !== next.baseOffset && next.baseOffset > options.cleanedOffset
     if ((fault !== undefined || isHole) && segment.endOffset < recoveryPoint) {
       throw damaged(segment.log.path, segment.endOffset, recoveryPoint, fault)
     }

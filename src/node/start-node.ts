@@ -437,7 +437,7 @@ class Node implements RunningNode {
   #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
     const { values } = this.#dynamicConfig.at(image.configs)
     server.connectionLimits = this.#connectionLimits(values)
-    logs.setProducerIdExpiration(values.producerIdExpirationMs)
+    logs.updateBrokerConfig(values)
   }
 
   #connectionLimits(values: BrokerValues): ConnectionLimits {
