@@ -245,6 +245,32 @@ describe('three nodes', () => {
     await quorum.stopAll()
   })
 
+  test('change their leader once at most when one loses only its link to it, for ten minutes (E4)', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const leader = await quorum.leader()
+    quorum.hub.cut(leader.id, [1, 2, 3].find((id) => id !== leader.id) as NodeId)
+    await quorum.simulation.runFor(600_000)
+    const terms = [...quorum.running.values()].map(({ node }) => node.state.term - leader.leaderships[0]!.term)
+    expect(Math.max(...terms)).toBeLessThanOrEqual(1)
+    await quorum.stopAll()
+  })
+
+  test('of five, the one that still reaches a majority leads, and stays (E4)', async () => {
+    const quorum = new Quorum(5)
+    await quorum.startAll()
+    const old = await quorum.leader()
+    const others = [...quorum.running.keys()].filter((id) => id !== old.id) as NodeId[]
+    const [hub, ...rims] = others as [NodeId, ...NodeId[]]
+    // All reach the hub, and nobody anybody else.
+    for (const a of [old.id, ...rims]) for (const b of [old.id, ...rims]) if (a !== b) quorum.hub.cut(a, b)
+    await quorum.simulation.runFor(600_000)
+    const led = [...quorum.running.values()].map(({ id, leaderships }) => [id, leaderships.at(-1)?.isLeader ?? false])
+    expect(led.filter(([, isLeader]) => isLeader)).toEqual([[hub, true]])
+    expect(quorum.running.get(hub)!.leaderships).toHaveLength(1)
+    await quorum.stopAll()
+  })
+
   test('keep their leader for half an hour without faults', async () => {
     const quorum = new Quorum(3)
     await quorum.startAll()

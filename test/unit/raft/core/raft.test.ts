@@ -364,6 +364,20 @@ describe('a leader', () => {
     expect(host.core.commitIndex).toBe(2)
   })
 
+  test('takes no notice of answers to the campaign that it won (E9)', () => {
+    const host = new Host({ voters: 5 }).lead()
+    const before = host.core.term
+    for (const from of [4, 5]) {
+      const envelope = { from: id(from), fromDirectoryId: zeroUuid, to: id(1) } as const
+      host.core.step({ type: 'preVoteAnswer', ...envelope, term: before, granted: true })
+      host.core.step({ type: 'preVoteAnswer', ...envelope, term: term(before + 1), granted: true })
+      host.core.step({ type: 'voteAnswer', ...envelope, term: before, granted: true })
+      host.core.step({ type: 'voteAnswer', ...envelope, term: before, granted: false })
+    }
+    expect([host.core.role, host.core.term]).toEqual(['leader', before])
+    expect(host.settle()).toEqual([])
+  })
+
   test('commits nothing of earlier terms before its own first entry (R1)', () => {
     const host = new Host({ entries: [entry(1, 1), entry(2, 1)] }).lead()
     host.acknowledge(2, 2)
