@@ -399,13 +399,13 @@ export class Simulator {
 
   #write(node: SimulatedNode, ready: Ready): void {
     const { disk } = node
-    for (const chunk of ready.snapshotChunks) {
-      if (chunk.offset === 0 && !this.#mutation.keepsStaleChunks) disk.chunks = []
-      disk.chunks.push(chunk)
-    }
     if (ready.snapshot !== undefined) {
       disk.log.install(ready.snapshot)
       disk.chunks = []
+    }
+    for (const chunk of ready.snapshotChunks) {
+      if (chunk.offset === 0 && !this.#mutation.keepsStaleChunks) disk.chunks = []
+      disk.chunks.push(chunk)
     }
     disk.log.append(ready.entriesToPersist)
     if (ready.hardState !== undefined) {

@@ -10,7 +10,17 @@ import {
   RaftStorage as Storage,
   type Term,
 } from '../../../../src/raft/index.ts'
-import { contentOf, directory, entry, hardState, membership, openOn, ready, snapshot } from './store-fixture.ts'
+import {
+  contentOf,
+  directory,
+  entry,
+  hardState,
+  keepChunksOf,
+  membership,
+  openOn,
+  ready,
+  snapshot,
+} from './store-fixture.ts'
 
 function simulated(seed = 1): { simulation: Simulation; host: SimulatedHost } {
   const simulation = createSimulation({ seed })
@@ -78,6 +88,7 @@ describe('RaftStorage', () => {
     await simulation.run(
       withStorage(host, async (storage) => {
         await fill(storage)
+        await keepChunksOf(storage, fromLeader)
         await storage.persist(
           ready({ snapshot: fromLeader, entries: [entry(41, 5)], hardState: hardState(5, null, 40) }),
         )
@@ -95,7 +106,9 @@ describe('RaftStorage', () => {
       withStorage(host, async (storage) => {
         await fill(storage)
         const own = storage.saveSnapshot(4 as LogIndex, Buffer.alloc(2_000_000), 0)
-        const installed = storage.persist(ready({ snapshot: snapshot(40, 5), hardState: hardState(5, null, 40) }))
+        const fromLeader = snapshot(40, 5)
+        const parts = ready({ snapshot: fromLeader, hardState: hardState(5, null, 40) })
+        const installed = keepChunksOf(storage, fromLeader).then(() => storage.persist(parts))
         await Promise.all([own, installed])
         expect(storage.log.snapshot.index).toBe(40)
       }),
@@ -199,8 +212,21 @@ describe('RaftStorage with a snapshot that is coming', () => {
         expect(storage.partialSnapshot).toBeUndefined()
       }),
     )
+    // The first chunk of the next one may come along with it.
+    await simulation.run(
+      withStorage(host, async (storage) => {
+        const first = { ...header, index: 60 as LogIndex }
+        await keep(storage, { header: first, offset: 0, data })
+        const whole = await storage.assembleSnapshot(first.index)
+        const next = { header: { ...header, index: 70 as LogIndex }, offset: 0, data: data.subarray(0, 9) }
+        const state = hardState(5, null, 60)
+        await storage.persist({ ...ready({ hardState: state }), snapshot: whole, snapshotChunks: [next] })
+        expect(storage.partialSnapshot).toEqual({ header: next.header, nextOffset: 9 })
+        expect(storage.log.snapshot.index).toBe(60)
+      }),
+    )
     const { snapshot: found } = await simulation.run(withStorage(host, contentOf))
-    expect(found).toMatchObject({ index: 40, data: data.toString('latin1') })
+    expect(found).toMatchObject({ index: 60, data: data.toString('latin1') })
   })
 
   test('throws it away for another one, for an own one that is newer, and when its bytes are not what was announced', async () => {
@@ -468,6 +494,7 @@ describe('RaftStorage over power losses', () => {
         term = (term + 1) as typeof term
         const index = log.lastIndex + 1 + random.int(10)
         promised.last = [0, 0]
+        await keepChunksOf(storage, snapshot(index, term))
         await storage.persist(ready({ snapshot: snapshot(index, term), hardState: hardState(term, null, index) }))
         promised.vote = null
       } else {
