@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 
 import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
 import type { GroupsOptions, ResetOptions } from './commands/groups.ts'
+import type { DumpOptions, VerifyOptions } from './commands/log.ts'
 import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
@@ -53,6 +54,7 @@ export function createProgram(): Command {
   addGroups(program)
   addOffsets(program)
   addConfigs(program)
+  addLog(program)
   return program
 }
 
@@ -210,6 +212,26 @@ function addConfigs(program: Command): void {
     )
 }
 
+function addLog(program: Command): void {
+  const log = program.command('log').description("look into a broker's data folder, without a broker")
+  log
+    .command('dump')
+    .description('the batches of a segment or a partition, and with --records what is in them')
+    .argument('<path>', 'a segment, such as orders-0/00000000000000000000.log, or a folder such as orders-0')
+    .option('-r, --records', "each batch's records too, those of __consumer_offsets decoded")
+    .option('--from <offset>', 'from this offset on', wholeNumber(0, 15))
+    .option('--to <offset>', 'up to this offset', wholeNumber(0, 15))
+    .option('--json', 'each batch, and each record, as one JSON object a line')
+    .action(async (path: string, options: DumpOptions) => (await import('./commands/log.ts')).dump(path, options))
+  log
+    .command('verify')
+    .description('check every batch, index, snapshot and checkpoint; exit with 1 when something is wrong')
+    .argument('<path>', 'a folder of log.dirs, one of a partition, or a segment')
+    .option('-r, --records', 'unpack batches and check each record too')
+    .option('--json', 'JSON instead of text')
+    .action(async (path: string, options: VerifyOptions) => (await import('./commands/log.ts')).verify(path, options))
+}
+
 /** What every command that asks a broker has. */
 function connected(command: Command, json = 'JSON instead of a table'): Command {
   return command
@@ -231,9 +253,9 @@ function collectNumbers(value: string, previous: readonly number[] = []): readon
   return [...previous, wholeNumber(0)(value)]
 }
 
-function wholeNumber(min: number): (text: string) => number {
+function wholeNumber(min: number, maxDigits = 10): (text: string) => number {
   return (text) => {
-    if (/^\d{1,10}$/.test(text) && Number(text) >= min) return Number(text)
+    if (/^\d+$/.test(text) && text.length <= maxDigits && Number(text) >= min) return Number(text)
     throw new InvalidArgumentError(`Allowed is a whole number from ${min}.`)
   }
 }

@@ -34,9 +34,19 @@
  *
  * Sources: Kafka's log format (KIP-98), leader epochs (KIP-101, KIP-279), log directory failure (KIP-112).
  */
+export {
+  highWatermarkFile,
+  logStartFile,
+  readEpochs,
+  readOffsets,
+  readPartitionMetadata,
+  recoveryPointFile,
+} from './checkpoint-files.ts'
+export type { EpochEntry } from './epoch-cache.ts'
 export { ClusterIdMismatchError, StorageError } from './errors.ts'
 export { type FlushLane, FlushScheduler } from './flush-scheduler.ts'
 export { HandlePool, type PooledFile } from './handle-pool.ts'
+export { offsetEntryBytes, timeEntryBytes } from './indexes.ts'
 export {
   type LogDirectoryStatus,
   type LogManager,
@@ -46,6 +56,8 @@ export {
   type LogSpec,
   openLogManager,
 } from './log-manager.ts'
+export { readMetaProperties } from './meta-properties.ts'
+export { decodeProducerSnapshot } from './producer-snapshot.ts'
 export type {
   ActiveProducer,
   Appended,
