@@ -47,6 +47,21 @@ export function endWithReader(): void {
   process.stderr.on('error', () => undefined)
 }
 
+/** Asks a person; without one at the terminal, the command line is what was meant. */
+export async function confirmed(question: string): Promise<boolean> {
+  if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return true
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    const answer = await terminal.question(`${question} [y/N] `)
+    if (/^y(?:es)?$/i.test(answer.trim())) return true
+    note('Nothing was changed')
+    return false
+  } finally {
+    terminal.close()
+  }
+}
+
 /** A remark beside the result, on the standard error. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)

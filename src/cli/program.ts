@@ -1,13 +1,16 @@
 import { createRequire } from 'node:module'
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { ClusterOptions } from './commands/cluster.ts'
 import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
-import type { GroupsOptions, ResetOptions } from './commands/groups.ts'
+import type { DoctorOptions } from './commands/doctor.ts'
+import type * as groupCommands from './commands/groups.ts'
 import type { DumpOptions, VerifyOptions } from './commands/log.ts'
 import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
-import type { AlterOptions, CreateOptions, DeleteOptions, ListOptions, TopicsOptions } from './commands/topics.ts'
+import type * as topicCommands from './commands/topics.ts'
+import { dataFormats } from './data-format.ts'
 import { exitCodes, reportOf } from './exit.ts'
 
 /**
@@ -54,6 +57,8 @@ export function createProgram(): Command {
   addGroups(program)
   addOffsets(program)
   addConfigs(program)
+  addCluster(program)
+  addDoctor(program)
   addLog(program)
   return program
 }
@@ -88,30 +93,45 @@ function addStart(program: Command): void {
 
 function addTopics(program: Command): void {
   const topics = program.command('topics').description('list, create, describe, alter and delete topics')
-  connected(topics.command('list', { isDefault: true }).description('the topics of the cluster'))
+  connected(
+    topics
+      .command('list', { isDefault: true })
+      .description('the topics of the cluster')
+      .argument('[names...]', topicPatterns),
+  )
     .option('--internal', "those of Kafka's own too")
-    .action(async (options: ListOptions) => (await import('./commands/topics.ts')).list(options))
+    .action(async (names: string[], options: topicCommands.ListOptions) =>
+      (await import('./commands/topics.ts')).list(names, options),
+    )
   connected(topics.command('create').description('create topics').argument('<names...>'))
     .option('-p, --partitions <count>', "the broker's num.partitions by default", wholeNumber(1))
     .option('-r, --replication-factor <count>', "the broker's default.replication.factor by default", wholeNumber(1))
     .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
     .option('--if-not-exists', 'a topic that is there already is no error')
-    .action(async (names: string[], options: CreateOptions) =>
+    .action(async (names: string[], options: topicCommands.CreateOptions) =>
       (await import('./commands/topics.ts')).create(names, options),
     )
-  connected(topics.command('describe').description('partitions, offsets and settings').argument('<names...>')).action(
-    async (names: string[], options: TopicsOptions) => (await import('./commands/topics.ts')).describe(names, options),
+  connected(
+    topics
+      .command('describe')
+      .description('partitions, offsets and settings')
+      .argument('[names...]', `${topicPatterns}; all without one`),
   )
+    .option('-a, --all', 'settings of the broker and defaults too')
+    .action(async (names: string[], options: topicCommands.DescribeOptions) =>
+      (await import('./commands/topics.ts')).describe(names, options),
+    )
   connected(topics.command('alter').description('add partitions, change settings').argument('<names...>'))
     .option('-p, --partitions <count>', 'how many there are afterwards', wholeNumber(1))
     .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
     .option('-d, --delete-config <key>', "a setting that is to be the broker's again; repeatable", collect)
-    .action(async (names: string[], options: AlterOptions) =>
+    .action(async (names: string[], options: topicCommands.AlterOptions) =>
       (await import('./commands/topics.ts')).alter(names, options),
     )
   connected(topics.command('delete').description('delete topics with all their records').argument('<names...>'))
     .option('--if-exists', 'a topic that is not there is no error')
-    .action(async (names: string[], options: DeleteOptions) =>
+    .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
+    .action(async (names: string[], options: topicCommands.DeleteOptions) =>
       (await import('./commands/topics.ts')).remove(names, options),
     )
 }
@@ -123,8 +143,14 @@ function addProduce(program: Command): void {
     .argument('<topic>')
     .option('-f, --file <file>', 'read lines from a file')
     .option('-k, --key-separator <text>', 'a line is a key, this, and a value')
+    .option('--key <text>', 'the key of every record')
     .option('-H, --header <name=value>', 'a header for every record; repeatable', collect)
+    .addOption(choice('--key-format <format>', 'how keys are written', dataFormats, 'text'))
+    .addOption(choice('--value-format <format>', 'how values are written', dataFormats, 'text'))
+    .option('--null <text>', 'a key or a value that is this text is null; a null value deletes its key (a tombstone)')
     .option('-p, --partition <number>', "write to this partition, whatever a record's key", wholeNumber(0))
+    .option('-n, --max <count>', 'stop after this many lines', wholeNumber(1))
+    .option('--rate <count>', 'at most so many records a second', wholeNumber(1))
     .addOption(choice('-z, --compression <codec>', 'pack batches', ['none', 'gzip', 'snappy', 'lz4', 'zstd'], 'none'))
     .addOption(
       choice('--acks <acks>', 'wait for all in-sync replicas, the leader, or nobody', ['all', '1', '0'], 'all'),
@@ -138,30 +164,48 @@ function addConsume(program: Command): void {
   const command = program
     .command('consume')
     .description('print records as they come, until Ctrl-C')
-    .argument('<topic>')
+    .argument('<topics...>', topicPatterns)
     .option('--from <place>', placesOption, 'latest')
+    .option('--until <place>', 'stop before this offset or time, or at the end if that comes first')
+    .option('--last <count>', 'print the last so many records, in the order of their times, and stop', wholeNumber(1))
     .option('-p, --partition <number>', 'only this partition; repeatable', collectNumbers)
     .option('-n, --max <count>', 'stop after this many records', wholeNumber(1))
     .option('-e, --exit', 'stop at the end that the partitions have at the start')
     .option('-g, --group <id>', 'share the partitions with the members of this group, and commit what was printed')
+    .option('--no-commit', "leave the group's offsets as they are")
+    .option('--key <text>', 'only records with this key')
     .option('-k, --key-separator <text>', "print each record's key and this before its value")
+    .addOption(choice('--key-format <format>', 'how keys are printed', dataFormats, 'text'))
+    .addOption(choice('--value-format <format>', 'how values are printed', dataFormats, 'text'))
+    .option('--null <text>', 'what is printed for a key or a value that is null', 'null')
     .option('-d, --details', 'print partition, offset, time and headers before each record')
-  connected(command, 'each record as one JSON object a line').action(async (topic: string, options: ConsumeOptions) =>
-    (await import('./commands/consume.ts')).consume(topic, options),
+    .option(
+      '-f, --format <pattern>',
+      'what is printed: %t topic, %p partition, %o offset, %d time, %T the same in ms, %k key, %v value, %h headers',
+    )
+  connected(command, 'each record as one JSON object a line').action(
+    async (topics: string[], options: ConsumeOptions) =>
+      (await import('./commands/consume.ts')).consume(topics, options),
   )
 }
 
 function addGroups(program: Command): void {
   const groups = program.command('groups').description('list, describe, reset and delete consumer groups')
   connected(groups.command('list', { isDefault: true }).description('the groups of the cluster')).action(
-    async (options: GroupsOptions) => (await import('./commands/groups.ts')).list(options),
+    async (options: groupCommands.GroupsOptions) => (await import('./commands/groups.ts')).list(options),
   )
-  connected(groups.command('describe').description('members, offsets and lag').argument('<ids...>')).action(
-    async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).describe(ids, options),
+  connected(
+    groups.command('describe').description('members, offsets and lag').argument('[ids...]', 'all without one'),
+  ).action(async (ids: string[], options: groupCommands.GroupsOptions) =>
+    (await import('./commands/groups.ts')).describe(ids, options),
   )
   connected(
     groups.command('delete').description('delete groups without members, with their offsets').argument('<ids...>'),
-  ).action(async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).remove(ids, options))
+  )
+    .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
+    .action(async (ids: string[], options: groupCommands.DeleteOptions) =>
+      (await import('./commands/groups.ts')).remove(ids, options),
+    )
   connected(
     groups
       .command('reset-offsets')
@@ -170,7 +214,7 @@ function addGroups(program: Command): void {
       .requiredOption('--to <place>', `${placesOption}, within each partition`)
       .option('-t, --topic <name>', 'only this topic; repeatable; by default what the group has committed', collect)
       .option('--execute', 'set the offsets; the group must have no members'),
-  ).action(async (id: string, options: ResetOptions) =>
+  ).action(async (id: string, options: groupCommands.ResetOptions) =>
     (await import('./commands/groups.ts')).resetOffsets(id, options),
   )
 }
@@ -186,9 +230,12 @@ function addOffsets(program: Command): void {
   )
 }
 
-/** What `parseFrom` takes. */
+/** What `parseFroms` takes. */
 const placesOption =
-  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), or -N for the last N of each partition'
+  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), -N for the last N of each partition; or for some: 0:100,1:-5'
+
+/** What `matchingTopics` takes. */
+const topicPatterns = "names, or patterns such as 'orders-*'"
 
 function addConfigs(program: Command): void {
   const command = program.command('configs').description('describe and alter settings of topics and brokers')
@@ -210,6 +257,25 @@ function addConfigs(program: Command): void {
     .action(async (of: configs.ConfigKind, which: string[], options: configs.AlterOptions) =>
       (await import('./commands/configs.ts')).alter(of, which, options),
     )
+}
+
+function addCluster(program: Command): void {
+  connected(
+    program
+      .command('cluster')
+      .description('nodes, partitions that lack something, and the quorum')
+      .option('--apis', 'what each node serves, in which versions'),
+  ).action(async (options: ClusterOptions) => (await import('./commands/cluster.ts')).cluster(options))
+}
+
+function addDoctor(program: Command): void {
+  connected(
+    program
+      .command('doctor')
+      .description('can clients from here work with this cluster? addresses, clock, disks, limits, replication')
+      .option('-c, --config <file>', "the broker's server.properties: look at its folders and its process too")
+      .option('--write', 'write and read back a record, in a topic that is deleted afterwards'),
+  ).action(async (options: DoctorOptions) => (await import('./commands/doctor.ts')).doctor(options))
 }
 
 function addLog(program: Command): void {

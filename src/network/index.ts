@@ -23,7 +23,7 @@
  * - A request that is whole can always finish: the limits stop reading and beginning, never answering.
  * - Nothing that a peer sends reaches further than its own connection.
  */
-export { KafkaClientError } from './errors.ts'
+export { FrameError, KafkaClientError } from './errors.ts'
 export { KafkaClient, type KafkaClientOptions } from './kafka-client.ts'
 export { KafkaServer, type KafkaServerOptions, type ServerStatistics } from './kafka-server.ts'
 export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler, ResponseLoan } from './request-handler.ts'

@@ -9,7 +9,6 @@ import {
   BufferedOutput,
   counted,
   endWithReader,
-  isTerminal,
   note,
   type OutputOptions,
   Progress,
@@ -178,10 +177,20 @@ function batchText(batch: DumpedBatch, partition: PartitionFolder): string {
   return `${line.trimEnd()}\n${records.join('')}${fault}`
 }
 
+const recordFormat = {
+  keySeparator: ': ',
+  keyFormat: 'text',
+  valueFormat: 'text',
+  nullText: 'null',
+  details: true,
+  printableOnly: true,
+} as const
+
 function recordText({ record, meaning }: DumpedRecord, { topic, partition }: PartitionFolder): string {
   if (meaning !== undefined) return `  ${record.offset} ${printable(JSON.stringify(meaning))}\n`
-  const format = { keySeparator: ': ', details: true, printableOnly: isTerminal() }
-  return `  ${formatText({ ...record, topic, partition }, format)}`
+  const text = formatText({ ...record, topic, partition }, recordFormat).toString()
+  return `  ${printable(text.slice(0, -1))}
+`
 }
 
 function restText({ position, bytes, fault }: DumpedRest): string {

@@ -163,11 +163,10 @@ class PartitionVerifier {
     if (this.#options.isPart === true) return
     await this.#snapshots()
     this.#offsets()
-    for (const file of this.#folder.fileNames.filter((each) => /\.(?:cleaned|swap|deleted|tmp)$/.test(each))) {
-      this.#findings.note(
-        `${name}/${file}`,
-        'Left by work that was under way, such as a compaction; a start clears it up',
-      )
+    const left = this.#folder.fileNames.filter((each) => /\.(?:cleaned|swap|deleted|tmp)$/.test(each))
+    if (left.length > 0) {
+      const others = left.length === 1 ? '' : ` and ${left.length - 1} more`
+      this.#findings.note(name, `${left[0]}${others}: left by work under way, such as a compaction`)
     }
   }
 
