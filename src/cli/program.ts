@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import type { ClusterOptions } from './commands/cluster.ts'
+import type { CompletionOptions, Shell } from './commands/completion.ts'
 import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
 import type { DoctorOptions } from './commands/doctor.ts'
@@ -60,6 +61,7 @@ export function createProgram(): Command {
   addCluster(program)
   addDoctor(program)
   addLog(program)
+  addCompletion(program)
   return program
 }
 
@@ -97,13 +99,13 @@ function addTopics(program: Command): void {
     topics
       .command('list', { isDefault: true })
       .description('the topics of the cluster')
-      .argument('[names...]', topicPatterns),
+      .argument('[topics...]', topicPatterns),
   )
     .option('--internal', "those of Kafka's own too")
     .action(async (names: string[], options: topicCommands.ListOptions) =>
       (await import('./commands/topics.ts')).list(names, options),
     )
-  connected(topics.command('create').description('create topics').argument('<names...>'))
+  connected(topics.command('create').description('create topics').argument('<topics...>'))
     .option('-p, --partitions <count>', "the broker's num.partitions by default", wholeNumber(1))
     .option('-r, --replication-factor <count>', "the broker's default.replication.factor by default", wholeNumber(1))
     .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
@@ -115,20 +117,20 @@ function addTopics(program: Command): void {
     topics
       .command('describe')
       .description('partitions, offsets and settings')
-      .argument('[names...]', `${topicPatterns}; all without one`),
+      .argument('[topics...]', `${topicPatterns}; all without one`),
   )
     .option('-a, --all', 'settings of the broker and defaults too')
     .action(async (names: string[], options: topicCommands.DescribeOptions) =>
       (await import('./commands/topics.ts')).describe(names, options),
     )
-  connected(topics.command('alter').description('add partitions, change settings').argument('<names...>'))
+  connected(topics.command('alter').description('add partitions, change settings').argument('<topics...>'))
     .option('-p, --partitions <count>', 'how many there are afterwards', wholeNumber(1))
     .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
     .option('-d, --delete-config <key>', "a setting that is to be the broker's again; repeatable", collect)
     .action(async (names: string[], options: topicCommands.AlterOptions) =>
       (await import('./commands/topics.ts')).alter(names, options),
     )
-  connected(topics.command('delete').description('delete topics with all their records').argument('<names...>'))
+  connected(topics.command('delete').description('delete topics with all their records').argument('<topics...>'))
     .option('--if-exists', 'a topic that is not there is no error')
     .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
     .action(async (names: string[], options: topicCommands.DeleteOptions) =>
@@ -171,7 +173,7 @@ function addConsume(program: Command): void {
     .option('-p, --partition <number>', 'only this partition; repeatable', collectNumbers)
     .option('-n, --max <count>', 'stop after this many records', wholeNumber(1))
     .option('-e, --exit', 'stop at the end that the partitions have at the start')
-    .option('-g, --group <id>', 'share the partitions with the members of this group, and commit what was printed')
+    .option('-g, --group <group>', 'share the partitions with the members of this group, and commit what was printed')
     .option('--no-commit', "leave the group's offsets as they are")
     .option('--key <text>', 'only records with this key')
     .option('-k, --key-separator <text>', "print each record's key and this before its value")
@@ -195,12 +197,12 @@ function addGroups(program: Command): void {
     async (options: groupCommands.GroupsOptions) => (await import('./commands/groups.ts')).list(options),
   )
   connected(
-    groups.command('describe').description('members, offsets and lag').argument('[ids...]', 'all without one'),
+    groups.command('describe').description('members, offsets and lag').argument('[groups...]', 'all without one'),
   ).action(async (ids: string[], options: groupCommands.GroupsOptions) =>
     (await import('./commands/groups.ts')).describe(ids, options),
   )
   connected(
-    groups.command('delete').description('delete groups without members, with their offsets').argument('<ids...>'),
+    groups.command('delete').description('delete groups without members, with their offsets').argument('<groups...>'),
   )
     .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
     .action(async (ids: string[], options: groupCommands.DeleteOptions) =>
@@ -210,9 +212,9 @@ function addGroups(program: Command): void {
     groups
       .command('reset-offsets')
       .description('show where a group would go on, and with --execute set it')
-      .argument('<id>')
+      .argument('<group>')
       .requiredOption('--to <place>', `${placesOption}, within each partition`)
-      .option('-t, --topic <name>', 'only this topic; repeatable; by default what the group has committed', collect)
+      .option('-t, --topic <topic>', 'only this topic; repeatable; by default what the group has committed', collect)
       .option('--execute', 'set the offsets; the group must have no members'),
   ).action(async (id: string, options: groupCommands.ResetOptions) =>
     (await import('./commands/groups.ts')).resetOffsets(id, options),
@@ -240,7 +242,7 @@ const topicPatterns = "names, or patterns such as 'orders-*'"
 function addConfigs(program: Command): void {
   const command = program.command('configs').description('describe and alter settings of topics and brokers')
   const kind = () => new Argument('<kind>', 'of what').choices(['topic', 'broker'])
-  const names = () => new Argument('[names...]', 'topics, or ids of brokers; no id is what is set for all brokers')
+  const names = () => new Argument('[topics...]', 'topics, or ids of brokers; no id is what is set for all brokers')
   connected(
     command.command('describe').description('what is set, and by whom').addArgument(kind()).addArgument(names()),
   )
@@ -296,6 +298,18 @@ function addLog(program: Command): void {
     .option('-r, --records', 'unpack batches and check each record too')
     .option('--json', 'JSON instead of text')
     .action(async (path: string, options: VerifyOptions) => (await import('./commands/log.ts')).verify(path, options))
+}
+
+function addCompletion(program: Command): void {
+  program
+    .command('completion')
+    .description('a script that makes a shell complete commands, options, topics and groups')
+    .addArgument(new Argument('[shell]', 'eval "$(rookery completion bash)"').choices(['bash', 'zsh', 'fish']))
+    .addOption(new Option('--names <kind>', 'what the scripts ask for').choices(['topics', 'groups']).hideHelp())
+    .addOption(new Option('-b, --bootstrap-server <servers>').default('localhost:9092').hideHelp())
+    .action(async (shell: Shell | undefined, options: CompletionOptions) =>
+      (await import('./commands/completion.ts')).completion(shell, options, program),
+    )
 }
 
 /** What every command that asks a broker has. */
