@@ -12,19 +12,22 @@ import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
 import { dataFormats } from './data-format.ts'
-import { exitCodes, reportOf } from './exit.ts'
+import { exitCodes } from './exit.ts'
 
 /**
  * cli: the `rookery` program. This file says which commands and options there are; each command is a file of `commands/`,
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups, offsets, configs
+ *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, doctor, log, completion
  *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
- *     record-text.ts, lines.ts   records as text and JSON, both ways
+ *     log-files/     a data folder read without a broker: batches, and whether all is as it should be
+ *     doctor/        what the doctor looks at
+ *     completion/    scripts for shells, made of this file's declarations
+ *     record-text.ts, data-format.ts, lines.ts   records as text and JSON, both ways
  *     settings.ts    key=value texts
  *     table.ts, output.ts        results for people and for programs
- *     exit.ts        exit codes, and a sentence for each fault
+ *     exit.ts, fault-report.ts   exit codes, and a sentence for each fault
  *
  * Results go to the standard output, remarks to the standard error. Exit codes: 0, 1 something failed, 2 settings or
  * arguments can't be used.
@@ -38,6 +41,8 @@ export async function run(args: readonly string[]): Promise<void> {
       process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
       return
     }
+    // Loaded only now: it knows the faults of every part.
+    const { reportOf } = await import('./fault-report.ts')
     const { exitCode, text } = reportOf(error)
     process.stderr.write(`rookery: ${text}\n`)
     process.exitCode = exitCode

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Broker, startBroker } from '../../src/index.ts'
+import { describeWithPeer } from '../support/peers.ts'
 import { runProgram } from '../support/programs.ts'
 import { rookery } from '../support/rookery-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
@@ -78,17 +78,14 @@ const inFish: Complete = async (line) => {
   return lines.map((each) => each.split('\t')[0]!)
 }
 
-const shells: readonly (readonly [string, Complete])[] = [
+const shells = [
   ['bash', inBash],
   ['zsh', inZsh],
   ['fish', inFish],
-]
+] as const
 
 for (const [shell, complete] of shells) {
-  const isHere = spawnSync(shell, ['-c', 'true']).status === 0
-  if (!isHere)
-    console.warn(`SKIPPED: completion in ${shell}: it is not on this machine; \`apt-get install ${shell}\` brings it`)
-  describe.skipIf(!isHere)(`completion in ${shell}`, () => {
+  describeWithPeer(shell, `completion in ${shell}`, () => {
     const at = (line: string) => complete(line.replace('BROKER', broker.bootstrapServers))
 
     test('offers commands, and those of a command', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ClusterUnreachableError } from '../../../src/cli/client/errors.ts'
-import { reportOf, UsageError } from '../../../src/cli/exit.ts'
+import { UsageError } from '../../../src/cli/exit.ts'
+import { reportOf } from '../../../src/cli/fault-report.ts'
 import { ConfigError } from '../../../src/config/index.ts'
 import { DirectoryLockedError, FileError, NetworkError } from '../../../src/platform/index.ts'
 
