@@ -47,17 +47,16 @@ export async function openLogPath(given: string): Promise<LogPath> {
     if (partition !== undefined && segment !== undefined) return { kind: 'segment', path, partition, segment }
     throw new UsageError(`${given} is no segment: allowed is a file such as orders-0/00000000000000000000.log`)
   }
-  const names = await readdir(path)
-  const isDirectory = names.some((name) => parsePartitionName(name) !== undefined) || names.includes('meta.properties')
   const partition = await readPartitionFolder(path)
-  if (partition !== undefined && !isDirectory) return { kind: 'partition', path, partition }
-  if (!isDirectory) {
-    throw new UsageError(`${given} holds no partitions: allowed is a folder of log.dirs, or a folder such as orders-0`)
-  }
+  if (partition !== undefined) return { kind: 'partition', path, partition }
+  const names = await readdir(path)
   const partitions: PartitionFolder[] = []
   for (const name of names.sort()) {
     const each = await readPartitionFolder(join(path, name))
     if (each !== undefined) partitions.push(each)
+  }
+  if (partitions.length === 0 && !names.includes('meta.properties')) {
+    throw new UsageError(`${given} holds no partitions: allowed is a folder of log.dirs, or a folder such as orders-0`)
   }
   return { kind: 'directory', path, partitions }
 }
@@ -85,7 +84,7 @@ export async function lockHolderOf(logDirectory: string): Promise<string | undef
   return undefined
 }
 
-/** Undefined for what is no folder of a partition: its name says otherwise, or it can't be listed. */
+/** Undefined for what is no folder of a partition: its name says otherwise, or it has files of something else. */
 async function readPartitionFolder(path: string): Promise<PartitionFolder | undefined> {
   const name = basename(path)
   const parsed = parsePartitionName(name)
@@ -96,8 +95,15 @@ async function readPartitionFolder(path: string): Promise<PartitionFolder | unde
     .filter((each) => /^\d{20}\.log$/.test(each))
     .map((each) => ({ path: join(path, each), name: `${name}/${each}`, baseOffset: Number(each.slice(0, 20)) }))
   segments.sort((left, right) => left.baseOffset - right.baseOffset)
+  // A name with a number at its end is common: other folders have it too.
+  const isMetadata = parsed.topic === '__cluster_metadata'
+  const isKnown = segments.length > 0 || isMetadata
+  if (!isKnown && !fileNames.some((each) => ownFiles.has(each))) return undefined
   return { path, name, ...parsed, segments, fileNames: fileNames.sort() }
 }
+
+/** What a partition without segments has. */
+const ownFiles: ReadonlySet<string> = new Set(['partition.metadata', 'leader-epoch-checkpoint'])
 
 /** `orders-0`; not `orders-0.<uuid>-delete`, which is a partition on its way out. */
 function parsePartitionName(name: string): { readonly topic: string; readonly partition: number } | undefined {

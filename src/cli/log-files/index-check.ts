@@ -18,9 +18,9 @@ export class OffsetIndexCheck {
 
   constructor(bytes: Buffer, baseOffset: number, report: Report) {
     this.#bytes = withoutRoom(bytes, offsetEntryBytes)
+    reportRest(bytes, offsetEntryBytes, report)
     this.#baseOffset = baseOffset
     this.#report = report
-    if (this.#bytes.length % offsetEntryBytes !== 0) report('The file ends within an entry', this.#lastWhole())
     for (let at = offsetEntryBytes; at + offsetEntryBytes <= this.#bytes.length; at += offsetEntryBytes) {
       const isSorted = this.#bytes.readInt32BE(at) > this.#bytes.readInt32BE(at - offsetEntryBytes)
       const isForward = this.#bytes.readInt32BE(at + 4) > this.#bytes.readInt32BE(at - 4)
@@ -57,10 +57,6 @@ export class OffsetIndexCheck {
   #hasEntry(): boolean {
     return this.#at + offsetEntryBytes <= this.#bytes.length
   }
-
-  #lastWhole(): number {
-    return this.#bytes.length - (this.#bytes.length % offsetEntryBytes)
-  }
 }
 
 /**
@@ -77,10 +73,9 @@ export class TimeIndexCheck {
 
   constructor(bytes: Buffer, baseOffset: number, report: Report) {
     this.#bytes = withoutRoom(bytes, timeEntryBytes)
+    reportRest(bytes, timeEntryBytes, report)
     this.#baseOffset = baseOffset
     this.#report = report
-    const rest = this.#bytes.length % timeEntryBytes
-    if (rest !== 0) report('The file ends within an entry', this.#bytes.length - rest)
     for (let at = timeEntryBytes; at + timeEntryBytes <= this.#bytes.length; at += timeEntryBytes) {
       const isLater = this.#bytes.readBigInt64BE(at) > this.#bytes.readBigInt64BE(at - timeEntryBytes)
       const isSorted = this.#bytes.readInt32BE(at + 8) >= this.#bytes.readInt32BE(at - 4)
@@ -146,6 +141,11 @@ export async function readIndexFile(path: string): Promise<Buffer | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+function reportRest(bytes: Buffer, entryBytes: number, report: Report): void {
+  const rest = bytes.length % entryBytes
+  if (rest !== 0) report('The file ends within an entry', bytes.length - rest)
 }
 
 /** Kafka takes room for entries in advance while it appends: zero bytes at the end, which are no entries. */
