@@ -73,7 +73,11 @@ describe('rookery topics', () => {
     await run(['topics', 'delete', 'never', '--if-exists'])
     expect(await rookery(withBroker(['topics', 'delete', 'never']))).toMatchObject({ code: 1 })
     const missing = await rookery(withBroker(['topics', 'describe', 'never']))
-    expect(missing).toMatchObject({ code: 1, stdout: '', stderr: 'rookery: There is no topic never. `rookery topics list` shows which there are\n' })
+    expect(missing).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'rookery: There is no topic never. `rookery topics list` shows which there are\n',
+    })
   })
 })
 

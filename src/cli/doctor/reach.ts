@@ -58,29 +58,34 @@ export async function checkAdvertised(
       const broker = `Broker ${nodeId} tells clients to use ${name}`
       const setting = `set advertised.listeners=PLAINTEXT://${nameOf(bootstrap[0]!)} on broker ${nodeId}`
       const isLocal = isLoopback(host) || reached.ips.some(isLoopback)
-      if (isLocal && isRemote) {
-        const message = `${broker}, which from here is this machine and not the broker's`
-        return fail('reach', message, `${setting}: it must be an address that clients can reach`)
-      }
       if (isUnspecified(host)) return fail('reach', `${broker}, which is no address to connect to`, setting)
+      const isSame = reached.fault === undefined && reached.clusterId === clusterId
+      if (isLocal && isRemote) {
+        if (isSame) {
+          const message = `${broker}, which only programs on the broker's own machine reach, such as this one`
+          return warn('reach', message, `For clients elsewhere ${setting}`)
+        }
+        const message = `${broker}, which from here is this machine and not the broker's`
+        return fail('reach', message, `The address must be one that clients can reach: ${setting}`)
+      }
       if (reached.fault !== undefined) {
-        return fail('reach', `${broker}: ${reached.fault}`, adviceFor(reached, isLocal, setting))
+        return fail('reach', `${broker}, and that fails: ${reached.fault}`, adviceFor(reached, isLocal, setting))
       }
-      if (reached.clusterId !== clusterId) {
-        const message = `${broker}, where a broker of another cluster answers (${reached.clusterId})`
-        return fail('reach', message, `Two brokers advertise one address; ${setting}`)
-      }
-      return ok('reach', `${broker}${ipsText(reached)}: reached`)
+      if (isSame) return ok('reach', `${broker}${ipsText(reached)}: reached`)
+      const message = `${broker}, where a broker of another cluster answers (${reached.clusterId})`
+      return fail('reach', message, `Two brokers advertise one address; ${setting}`)
     }),
   )
 }
 
 /** The classic case: a broker in a container advertises an address that only means something in there. */
 function adviceFor({ ips }: Reached, isLocal: boolean, setting: string): string {
-  const container = 'a broker in a container needs the address that is published outside'
-  const both = 'one listener for other containers and one for the host, each with its own advertised address'
-  if (ips.length === 0) return `Only the broker's own network knows that name: ${container} (${both}); ${setting}`
-  if (isLocal) return `On this machine nothing listens there: ${container}; ${setting}`
+  if (ips.length === 0) {
+    const both = 'give it a listener for them and one for clients outside, each with its advertised address'
+    return `A name that other containers know? Then ${both}; or ${setting}`
+  }
+  const container = 'a broker in a container must advertise the port that is published outside'
+  if (isLocal) return `Nothing listens there: ${container}, so ${setting}`
   return `Open the way there (firewall, published port), or ${setting}`
 }
 
