@@ -38,7 +38,7 @@ describe('reportOf()', () => {
   })
 
   test('a bug shows where it is', () => {
-    expect(reportOf(new TypeError('x is undefined')).text).toContain('exit.test.ts')
+    expect(reportOf(new TypeError('x is undefined')).text).toContain('fault-report.test.ts')
     expect(reportOf('thrown text')).toEqual({ exitCode: 1, text: 'thrown text' })
   })
 })
