@@ -239,7 +239,7 @@ function addOffsets(program: Command): void {
 
 /** What `parseFroms` takes. */
 const placesOption =
-  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), -N for the last N of each partition; or for some: 0:100,1:-5'
+  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z, or 90m for that long ago; s, m, h, d), -N for the last N of each partition; or for some partitions: 0:100,1:-5'
 
 /** What `matchingTopics` takes. */
 const topicPatterns = "names, or patterns such as 'orders-*'"
@@ -311,7 +311,7 @@ function addCompletion(program: Command): void {
     .description('a script that makes a shell complete commands, options, topics and groups')
     .addArgument(new Argument('[shell]', 'eval "$(rookery completion bash)"').choices(['bash', 'zsh', 'fish']))
     .addOption(new Option('--names <kind>', 'what the scripts ask for').choices(['topics', 'groups']).hideHelp())
-    .addOption(new Option('-b, --bootstrap-server <servers>').default('localhost:9092').hideHelp())
+    .addOption(bootstrapServer().hideHelp())
     .action(async (shell: Shell | undefined, options: CompletionOptions) =>
       (await import('./commands/completion.ts')).completion(shell, options, program),
     )
@@ -320,9 +320,15 @@ function addCompletion(program: Command): void {
 /** What every command that asks a broker has. */
 function connected(command: Command, json = 'JSON instead of a table'): Command {
   return command
-    .option('-b, --bootstrap-server <servers>', 'host:port of a broker, or several with commas', 'localhost:9092')
+    .addOption(bootstrapServer())
     .option('--timeout <seconds>', 'how long an answer may take', wholeNumber(1), 30)
     .option('--json', json)
+}
+
+function bootstrapServer(): Option {
+  return new Option('-b, --bootstrap-server <servers>', 'host:port of a broker, or several with commas')
+    .default('localhost:9092')
+    .env('KAFKA_BOOTSTRAP_SERVERS')
 }
 
 function choice(flags: string, description: string, choices: readonly string[], initial?: string): Option {

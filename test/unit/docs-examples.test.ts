@@ -49,6 +49,7 @@ test('every example that is marked is run here or from the package', () => {
     'file=orders.test.ts',
     'file=options.ts',
     'rookery',
+    'tasks',
   ])
 })
 

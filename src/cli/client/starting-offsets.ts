@@ -13,14 +13,18 @@ export type From =
 
 /** What `parseFroms` takes, for people. */
 export const placesAllowed =
-  'latest, beginning, an offset, a time such as 2026-01-31T12:00:00Z, -N for the last N, or one for each partition: 0:100,1:-5'
+  'latest, beginning, an offset, a time such as 2026-01-31T12:00:00Z or 90m (ago), -N for the last N, or one for each partition: 0:100,1:-5'
+
+const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Undefined for a text that means none of these. */
-export function parseFrom(text: string): From | undefined {
+export function parseFrom(text: string, nowMs = Date.now()): From | undefined {
   if (text === 'latest' || text === 'end') return { kind: 'latest' }
   if (text === 'beginning' || text === 'earliest') return { kind: 'beginning' }
   if (/^\d{1,15}$/.test(text)) return { kind: 'offset', offset: Number(text) }
   if (/^-\d{1,15}$/.test(text)) return { kind: 'last', count: Number(text.slice(1)) }
+  const ago = /^(\d{1,6})([smhd])$/.exec(text)
+  if (ago !== null) return { kind: 'time', timestamp: nowMs - Number(ago[1]) * unitMs[ago[2] as keyof typeof unitMs] }
   const timestamp = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(timestamp) || timestamp < 0 ? undefined : { kind: 'time', timestamp }
 }

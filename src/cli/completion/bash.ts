@@ -18,7 +18,7 @@ ${commands.map(optionCases).join('')}  *) return 1 ;;
   esac
 }
 _rookery() {
-  local line=\${COMP_LINE:0:COMP_POINT} word path= option= server=localhost:9092 count=0 i
+  local line=\${COMP_LINE:0:COMP_POINT} word path= option= server= count=0 i
   local commands= options= arguments= variadic= takes= offered=
   local -a words
   read -ra words <<< "$line"
@@ -53,7 +53,7 @@ _rookery() {
   fi
   case "$takes" in
   choices*) offered=\${takes#choices} ;;
-  topics | groups) offered=$(rookery completion --names "$takes" -b "$server" 2> /dev/null) ;;
+  topics | groups) offered=$(rookery completion --names "$takes" \${server:+-b "$server"} 2> /dev/null) ;;
   files) compopt -o default 2> /dev/null; COMPREPLY=(); return ;;
   esac
   COMPREPLY=()

@@ -24,8 +24,9 @@ function __rookery_is
 end
 function __rookery_names
   set -l server (string match -rg -- '(?:-b|--bootstrap-server)[ =]+(\\S+)' (commandline -cp))
-  test -n "$server[1]"; or set server localhost:9092
-  rookery completion --names $argv[1] -b $server[1] 2> /dev/null
+  set -l option
+  test -n "$server[1]"; and set option -b $server[1]
+  rookery completion --names $argv[1] $option 2> /dev/null
 end
 complete -c rookery -f
 ${commands.map(commandLines).join('')}`

@@ -15,7 +15,7 @@ ${commands.map(optionCases).join('')}  *) return 1 ;;
   esac
 }
 _rookery() {
-  local word option takes kind server=localhost:9092 rookery_path= current=\${words[CURRENT]}
+  local word option takes kind server= rookery_path= current=\${words[CURRENT]}
   local -i i count=0
   local variadic
   local -a commands options arguments offered
@@ -51,7 +51,7 @@ _rookery() {
   case "$takes" in
   choices*) compadd -- \${=takes#choices} ;;
   topics | groups)
-    offered=(\${(f)"$(rookery completion --names "$takes" -b "$server" 2> /dev/null)"})
+    offered=(\${(f)"$(rookery completion --names "$takes" \${server:+-b} \${server:+$server} 2> /dev/null)"})
     compadd -- $offered
     ;;
   files) _files ;;

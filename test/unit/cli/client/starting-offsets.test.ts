@@ -7,7 +7,9 @@ test('places are words, offsets, times and counts from the end', () => {
   expect(parseFrom('17')).toEqual({ kind: 'offset', offset: 17 })
   expect(parseFrom('-3')).toEqual({ kind: 'last', count: 3 })
   expect(parseFrom('2026-01-31T12:00:00Z')).toEqual({ kind: 'time', timestamp: Date.UTC(2026, 0, 31, 12) })
-  for (const text of ['', 'soon', '1.5', '-', '2026-13-01', '99999999999999999', '+1']) {
+  expect(parseFrom('90m', 10_000_000)).toEqual({ kind: 'time', timestamp: 10_000_000 - 90 * 60_000 })
+  expect(parseFrom('2d', 10 * 86_400_000)).toEqual({ kind: 'time', timestamp: 8 * 86_400_000 })
+  for (const text of ['', 'soon', '5x', 'm', '1.5', '-', '2026-13-01', '99999999999999999', '+1']) {
     expect(parseFrom(text), text).toBeUndefined()
   }
 })
