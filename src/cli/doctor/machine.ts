@@ -66,7 +66,7 @@ async function checkProcesses(folders: readonly string[]): Promise<readonly Doct
 }
 
 /** `open`: undefined when this user may not know. */
-export function openFilesFinding(pid: string, limit: number, open: number | undefined): DoctorFinding {
+function openFilesFinding(pid: string, limit: number, open: number | undefined): DoctorFinding {
   const has = open === undefined ? '' : ` and has ${open} open`
   const message = `The broker (process ${pid}) may open ${limit === Number.POSITIVE_INFINITY ? 'any number of' : limit} files${has}`
   const advice = 'Raise the limit before it starts: ulimit -n 65536, or LimitNOFILE of systemd'

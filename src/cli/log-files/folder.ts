@@ -55,7 +55,8 @@ export async function openLogPath(given: string): Promise<LogPath> {
     const each = await readPartitionFolder(join(path, name))
     if (each !== undefined) partitions.push(each)
   }
-  if (partitions.length === 0 && !names.includes('meta.properties')) {
+  const isKnown = names.includes('meta.properties') || partitions.some(({ fileNames }) => fileNames.length > 0)
+  if (!isKnown) {
     throw new UsageError(`${given} holds no partitions: allowed is a folder of log.dirs, or a folder such as orders-0`)
   }
   return { kind: 'directory', path, partitions }
@@ -97,7 +98,7 @@ async function readPartitionFolder(path: string): Promise<PartitionFolder | unde
   segments.sort((left, right) => left.baseOffset - right.baseOffset)
   // A name with a number at its end is common: other folders have it too.
   const isMetadata = parsed.topic === '__cluster_metadata'
-  const isKnown = segments.length > 0 || isMetadata
+  const isKnown = segments.length > 0 || fileNames.length === 0 || isMetadata
   if (!isKnown && !fileNames.some((each) => ownFiles.has(each))) return undefined
   return { path, name, ...parsed, segments, fileNames: fileNames.sort() }
 }
