@@ -1,6 +1,8 @@
 import { RookeryError } from '../base/index.ts'
 import { ConfigError } from '../config/index.ts'
+import { KafkaClientError } from '../network/index.ts'
 import { DirectoryLockedError, FileError, NetworkError } from '../platform/index.ts'
+import { connectionFaultText } from './client/errors.ts'
 import { exitCodes, UsageError } from './exit.ts'
 
 export interface FaultReport {
@@ -19,10 +21,17 @@ export function reportOf(error: unknown): FaultReport {
 
 function sentenceOf(error: unknown): string {
   if (error instanceof NetworkError && error.operation === 'listen') return listenSentence(error)
+  if (error instanceof NetworkError || error instanceof KafkaClientError) return connectionFaultText(error)
   if (error instanceof FileError) return fileSentence(error)
   if (error instanceof DirectoryLockedError) return error.message
   if (error instanceof RookeryError) return withCauses(error)
+  if (isSystemError(error)) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+/** A call of the system that failed for a reason of its own, such as a file that this user may not read. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string'
 }
 
 function listenSentence({ address, systemCode, message }: NetworkError): string {

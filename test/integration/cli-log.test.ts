@@ -1,4 +1,4 @@
-import { cp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startBroker } from '../../src/index.ts'
@@ -247,6 +247,19 @@ describe('rookery log verify', () => {
     expect((await faultsAfter(damage)).faults).toEqual([])
     expect((await faultsAfter(damage, '--records')).faults).toMatchObject([
       { message: expect.stringContaining('offsets 600 to 600') },
+    ])
+  })
+
+  test('what the system refuses to read is a fault of that file, and the others are looked at', async () => {
+    const [first = '', second = ''] = await segmentNames(original.path)
+    const { faults } = await faultsAfter(async (copy) => {
+      await rm(join(copy, 'orders-0', first))
+      await mkdir(join(copy, 'orders-0', first))
+      await overwrite(join(copy, 'orders-0', second), 100, Buffer.from([0xff]))
+    })
+    expect(faults).toMatchObject([
+      { file: `orders-0/${first}`, message: 'It can not be read (EISDIR)' },
+      { file: `orders-0/${second}`, message: expect.stringContaining('CRC') },
     ])
   })
 

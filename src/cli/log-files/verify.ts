@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { messageOf } from '../../base/index.ts'
 import {
   decodeProducerSnapshot,
@@ -150,7 +150,7 @@ class PartitionVerifier {
       this.#findings.note(name, "Rookery's metadata log: the broker itself checks it at each start")
       return
     }
-    for (const segment of segments) await this.#segment(segment, segment === segments.at(-1))
+    for (const segment of segments) await this.#readable(segment, segment === segments.at(-1))
     for (const gap of this.#gaps.splice(0)) {
       if (this.#isCompacted) continue
       const missing = `offsets ${gap.from} to ${gap.to - 1} are missing`
@@ -192,6 +192,20 @@ class PartitionVerifier {
         `Epoch ${entry.epoch} from ${entry.startOffset} follows ${before.epoch} from ${before.startOffset}`,
       )
       this.#hasEpochs = false
+    }
+  }
+
+  /** What the system refuses to read is a fault of that segment, and the others are looked at. */
+  async #readable(segment: SegmentFile, isLast: boolean): Promise<void> {
+    try {
+      await this.#segment(segment, isLast)
+    } catch (error) {
+      const { code, path } = error as NodeJS.ErrnoException
+      if (code === undefined) throw error
+      this.#nextOffset = undefined
+      const file = path === undefined ? segment.name : `${this.#folder.name}/${basename(path)}`
+      if (code === 'ENOENT' && this.#options.isMoving) this.#findings.note(file, 'It was deleted meanwhile')
+      else this.#findings.fault(file, `It can not be read (${code})`)
     }
   }
 

@@ -37,6 +37,11 @@ describe('reportOf()', () => {
     expect(report.text).not.toContain('\n')
   })
 
+  test('what the system refuses is its sentence, without a stack', () => {
+    const error = Object.assign(new Error("EACCES: permission denied, open '/x'"), { code: 'EACCES', syscall: 'open' })
+    expect(reportOf(error)).toEqual({ exitCode: 1, text: "EACCES: permission denied, open '/x'" })
+  })
+
   test('a bug shows where it is', () => {
     expect(reportOf(new TypeError('x is undefined')).text).toContain('fault-report.test.ts')
     expect(reportOf('thrown text')).toEqual({ exitCode: 1, text: 'thrown text' })
