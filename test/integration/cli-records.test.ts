@@ -184,6 +184,11 @@ describe('rookery consume', () => {
     expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no topic nothing-*') })
   })
 
+  test('what is told to end begins at the beginning', async () => {
+    expect((await run(['consume', 'two', '--exit'])).split('\n')).toHaveLength(21)
+    expect((await run(['consume', 'two', '--until', '0:1'])).split('\n')).toHaveLength(12)
+  })
+
   test('a pattern says what is printed', async () => {
     const line = await run(['consume', 'two', '--from', '0:0', '-n', '1', '--format', '%t/%p/%o\\t%T %d %k=%v %h%%'])
     expect(line).toBe('two/0/0\t1000000 1970-01-01T00:16:40.000Z k0=v0 %\n')
@@ -230,6 +235,13 @@ test('a topic that is mistyped is answered with the nearest name', async () => {
       stderr: 'rookery: There is no topic paymnets. Did you mean payments?\n',
     })
   }
+})
+
+test('a command that is mistyped is not taken for a topic', async () => {
+  expect(await refused(['topics', 'crate', 'x'])).toBe(
+    'rookery: There is no topic crate. Did you mean `topics create`?\n',
+  )
+  expect(await rookery(withBroker(['topics', 'list', 'paymnets']))).toMatchObject({ code: 1, stdout: '' })
 })
 
 test('topics and groups without a name are all of them', async () => {

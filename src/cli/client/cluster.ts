@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { KafkaClientError } from '../../network/index.ts'
 import { NetworkError, type Platform } from '../../platform/index.ts'
 import { apis, type MetadataResponse } from '../../protocol/index.ts'
+import { UsageError } from '../exit.ts'
 import { BrokerConnection } from './connection.ts'
 import {
   ClusterUnreachableError,
@@ -233,14 +234,14 @@ export interface Address {
 const unknownTopicOrPartition = 3
 const leaderNotAvailable = 5
 
-/** Throws `ClusterUnreachableError` for a text that names no address. */
+/** Throws `UsageError` for a text that names no address. */
 export function parseBootstrapServers(text: string): readonly Address[] {
   return text.split(',').map((part) => {
     const match = /^\s*(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:[\]/]+))(?::(\d{1,5}))?\s*$/.exec(part)
     const host = match?.[1] ?? match?.[2]
     const port = Number(match?.[3] ?? 9092)
     if (host === undefined || port < 1 || port > 65_535) {
-      throw new ClusterUnreachableError(`--bootstrap-server ${part}: allowed is host:port, such as localhost:9092`)
+      throw new UsageError(`--bootstrap-server ${part}: allowed is host:port, such as localhost:9092`)
     }
     return { host, port }
   })

@@ -18,7 +18,8 @@ import { counted, isTerminal, note, Progress, write } from '../output.ts'
 import { compilePattern, formatJson, formatText } from '../record-text.ts'
 
 export interface ConsumeOptions extends ClusterCommandOptions {
-  readonly from: string
+  /** By default the beginning for what has an end, else what is to come. */
+  readonly from?: string
   /** Exclusive; past the partitions' end it is the end. */
   readonly until?: string
   readonly last?: number
@@ -46,7 +47,8 @@ interface Reading {
 
 export async function consume(topics: readonly string[], options: ConsumeOptions): Promise<void> {
   checkOptions(options)
-  const from = fromsOf('--from', options.from)
+  const hasEnd = options.exit === true || options.until !== undefined
+  const from = fromsOf('--from', options.from ?? (hasEnd ? 'beginning' : 'latest'))
   const until = options.until === undefined ? undefined : fromsOf('--until', options.until)
   const print = printFunction(options)
   await withCluster(options, async (cluster) => {
@@ -79,7 +81,7 @@ function checkOptions(options: ConsumeOptions): void {
     throw new UsageError('--last and --until contradict --group: a group reads on from where it is')
   }
   if (group === undefined && !options.commit) throw new UsageError('--no-commit is for --group')
-  if (last !== undefined && (options.from !== 'latest' || until !== undefined || exit === true)) {
+  if (last !== undefined && (options.from !== undefined || until !== undefined || exit === true)) {
     throw new UsageError('--last contradicts --from, --until and --exit: it reads the end, and stops')
   }
   if (format !== undefined && (json === true || keySeparator !== undefined || details === true)) {

@@ -37,7 +37,7 @@ export async function dump(path: string, options: DumpOptions): Promise<void> {
     const help = first === undefined ? 'It holds none' : `It holds ${first.name}, for example`
     throw new UsageError(`${path} is a folder of partitions, and one partition can be dumped. ${help}`)
   }
-  await warnOfHolder(log)
+  const holder = await warnOfHolder(log)
   const output = new BufferedOutput()
   const { partition } = log
   const segments = log.kind === 'segment' ? [log.segment] : partition.segments
@@ -52,7 +52,9 @@ export async function dump(path: string, options: DumpOptions): Promise<void> {
     records: withRecords,
   })
   for await (const each of dumped) {
-    if (isDamaged(each)) process.exitCode = exitCodes.fault
+    // What a broker is about to write is no damage.
+    const isMoving = holder !== undefined && each.kind === 'rest'
+    if (isDamaged(each) && !isMoving) process.exitCode = exitCodes.fault
     if (options.json === true) await output.add(jsonLines(each, partition))
     else {
       if (each.file !== file) await output.add(`${file === '' ? '' : '\n'}${printable(each.file)}\n${batchTitle}`)

@@ -1,3 +1,4 @@
+import type { Cluster } from '../client/cluster.ts'
 import { alterConfigs, type ConfigChange } from '../client/configs.ts'
 import {
   createPartitions,
@@ -25,6 +26,7 @@ export async function list(patterns: readonly string[], options: ListOptions): P
   await withCluster(options, async (cluster) => {
     const all = await cluster.allTopics()
     const wanted = patterns.length === 0 ? undefined : new Set(await matchingTopics(cluster, patterns))
+    for (const name of wanted ?? []) if (!all.some((topic) => topic.name === name)) await refuseUnknown(cluster, name)
     const topics = all
       .filter((topic) => wanted?.has(topic.name) ?? (options.internal === true || !topic.isInternal))
       .map(({ name, partitions, isInternal }) => ({
@@ -45,6 +47,14 @@ export async function list(patterns: readonly string[], options: ListOptions): P
       )
     })
   })
+}
+
+/** `topics crate` is read as `topics list crate`: whoever mistyped a command is told of that. */
+async function refuseUnknown(cluster: Cluster, name: string): Promise<void> {
+  const { nearestOf } = await import('../../config/index.ts')
+  const command = nearestOf(name, ['list', 'create', 'describe', 'alter', 'delete'])
+  if (command !== undefined) throw new UsageError(`There is no topic ${name}. Did you mean \`topics ${command}\`?`)
+  await cluster.topic(name)
 }
 
 export interface CreateOptions extends TopicsOptions {

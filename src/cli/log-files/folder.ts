@@ -80,7 +80,9 @@ export async function lockHolderOf(logDirectory: string): Promise<string | undef
   // `1: POSIX  ADVISORY  WRITE 4711 fe:01:1234567 0 EOF`
   for (const line of listed.split('\n')) {
     const match = /WRITE\s+(-?\d+)\s+\w+:\w+:(\d+)\s/.exec(line)
-    if (match !== null && Number(match[2]) === lock.ino) return `process ${match[1]}`
+    if (match === null || Number(match[2]) !== lock.ino) continue
+    // In another container's namespace it has no number here.
+    return Number(match[1]) > 0 ? `process ${match[1]}` : 'another program'
   }
   return undefined
 }
