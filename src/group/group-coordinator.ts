@@ -8,7 +8,7 @@ import {
   type RuntimeResult,
   type Ticket,
 } from '../coordinator-runtime/index.ts'
-import type { Platform } from '../platform/index.ts'
+import type { Platform, Time } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { GroupConfig } from './config.ts'
 import type { GroupTimer } from './effects.ts'
@@ -45,12 +45,16 @@ export interface GroupCoordinatorOptions {
   readonly config: GroupConfig
   readonly store: PartitionStore
   readonly platform: Pick<Platform, 'clock' | 'timers' | 'random' | 'offload'>
+  /** What sessions, rebalances and the retention of offsets go by; the platform's when left out. */
+  readonly ruleTime?: Time | undefined
   readonly logger: Logger
   readonly metrics: Metrics
   /** Partitions of `__consumer_offsets`; undefined while there is no such topic. */
   readonly partitionCount: () => number | undefined
   /** `offsets.commit.timeout.ms` */
   readonly writeTimeoutMs: number
+  /** A group may be another now, or will be when what was written is committed. */
+  readonly onChange?: () => void
 }
 
 /** Of a client id, or an instance id in a member id, no more is kept: names on the wire have a limit. */
@@ -69,17 +73,19 @@ export class GroupCoordinator {
   constructor(options: GroupCoordinatorOptions) {
     this.#options = options
     const probe = new GroupProbe(options.metrics)
-    const { config, store, platform, logger, writeTimeoutMs } = options
+    const { config, store, platform, ruleTime, logger, writeTimeoutMs, onChange } = options
     this.#runtime = new CoordinatorRuntime({
       topic: groupTopic,
       store,
       clock: platform.clock,
       timers: platform.timers,
+      ruleTime,
       offload: platform.offload,
       logger,
       codec: groupRecordCodec,
       createMachine: () => new GroupMachine(config),
       writeTimeoutMs,
+      onChange,
       onNews: ({ message, fields }, partition) => {
         logger.info({ partition, ...fields }, message)
         if (message === 'group rebalance began') probe.begunRebalances.value++
@@ -100,6 +106,11 @@ export class GroupCoordinator {
 
   stop(): void {
     this.#runtime.stop()
+  }
+
+  /** The internal topic was deleted or emptied. The next `becomeLeader` counts, whatever its leader epoch. */
+  forget(): void {
+    this.#runtime.forget()
   }
 
   async joinGroup(request: JoinGroupRequest): Promise<JoinGroupResponse> {
@@ -241,6 +252,7 @@ export class GroupCoordinator {
 
   /** Topics are gone: what was committed for them is forgotten. For each broker to do with the groups it coordinates. */
   async onTopicsDeleted(topics: readonly DeletedTopic[]): Promise<void> {
+    if (topics.some(({ topic }) => topic === groupTopic)) this.forget()
     await Promise.all(this.#runtime.partitions.map((partition) => this.#deleteTopics(partition, topics)))
   }
 

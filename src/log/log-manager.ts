@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { assert, partitionName, type Uuid } from '../base/index.ts'
 import type { ParsedConfig, TopicConfig } from '../config/index.ts'
-import { type DirectoryLock, FileError, type Platform, type Timer } from '../platform/index.ts'
+import { type DirectoryLock, FileError, type Platform, type Timer, type Timers } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { LogEnvironment } from './environment.ts'
 import { ClusterIdMismatchError, StorageError, storageErrorOf } from './errors.ts'
@@ -42,6 +42,8 @@ const defaultConcurrentSyncs = 3
 
 export interface LogManagerOptions {
   readonly platform: Platform
+  /** What retention and the expiration of producers are run by; the platform's when left out. Ages are by its clock. */
+  readonly retentionTimers?: Timers | undefined
   readonly logger: Logger
   readonly metrics: Metrics
   /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfigs`. */
@@ -131,7 +133,7 @@ export async function openLogManager(options: LogManagerOptions): Promise<LogMan
     indexCache: new IndexCache({ maxBytes: settings.indexCacheBytes }),
     producerIdExpirationMs: config.values.producerIdExpirationMs,
   }
-  const manager = new DirectoryLogManager(environment, config)
+  const manager = new DirectoryLogManager(environment, config, options.retentionTimers)
   await manager.open()
   manager.startTasks(settings.diskFullProbeIntervalMs)
   return manager
@@ -148,6 +150,7 @@ class DirectoryLogManager implements LogManager {
   readonly metadataDirectory: string
   readonly #environment: LogEnvironment
   readonly #config: ParsedConfig
+  readonly #retentionTimers: Timers
   readonly #directories: LogDirectory[] = []
   /** Directories that could not even be opened. */
   readonly #unopened = new Map<string, StorageError>()
@@ -162,8 +165,9 @@ class DirectoryLogManager implements LogManager {
   #listener: LogManagerListener | undefined
   #isClosed: boolean = false
 
-  constructor(environment: LogEnvironment, config: ParsedConfig) {
+  constructor(environment: LogEnvironment, config: ParsedConfig, retentionTimers = environment.platform.timers) {
     this.#environment = environment
+    this.#retentionTimers = retentionTimers
     this.#config = config
     this.metadataDirectory = resolve(config.metadataLogDir)
   }
@@ -230,7 +234,12 @@ class DirectoryLogManager implements LogManager {
   startTasks(diskFullProbeIntervalMs: number): void {
     const { values } = this.#config
     const { clock } = this.#environment.platform
-    this.#every(values.logRetentionCheckIntervalMs, values.logInitialTaskDelayMs, () => this.enforceRetention())
+    this.#every(
+      values.logRetentionCheckIntervalMs,
+      values.logInitialTaskDelayMs,
+      () => this.enforceRetention(),
+      this.#retentionTimers,
+    )
     this.#every(values.logFlushOffsetCheckpointIntervalMs, values.logInitialTaskDelayMs, () =>
       this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
     )
@@ -239,9 +248,10 @@ class DirectoryLogManager implements LogManager {
       this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
     )
     const expirationIntervalMs = values.producerIdExpirationCheckIntervalMs
-    this.#every(expirationIntervalMs, expirationIntervalMs, async () => {
+    const expire = async () => {
       for (const log of this.#allLogs()) log.expireProducers(clock.now())
-    })
+    }
+    this.#every(expirationIntervalMs, expirationIntervalMs, expire, this.#retentionTimers)
     this.#every(diskFullProbeIntervalMs, diskFullProbeIntervalMs, () => this.#reopenFullDisks())
   }
 
@@ -408,13 +418,18 @@ class DirectoryLogManager implements LogManager {
   }
 
   /** Runs `work` again and again, each time `intervalMs` after it was done. A disk's fault was told where it came up. */
-  #every(intervalMs: number, delayMs: number, work: () => Promise<void>): void {
-    const timer = this.#environment.platform.timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
+  #every(
+    intervalMs: number,
+    delayMs: number,
+    work: () => Promise<void>,
+    timers = this.#environment.platform.timers,
+  ): void {
+    const timer = timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
       this.#timers.delete(timer)
       work()
         .catch((error: unknown) => this.#environment.logger.warn({ error }, 'periodic task of the logs failed'))
         .finally(() => {
-          if (!this.#isClosed) this.#every(intervalMs, intervalMs, work)
+          if (!this.#isClosed) this.#every(intervalMs, intervalMs, work, timers)
         })
     })
     this.#timers.add(timer)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
-import { type BrokerId, deferred, messageOf } from '../base/index.ts'
+import { createApiServices, Dispatcher, type Faults, servedApis } from '../api/index.ts'
+import { assert, type BrokerId, type Deferred, deferred, messageOf } from '../base/index.ts'
 import {
   DynamicConfig,
   listDefaultOf,
@@ -14,11 +14,14 @@ import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
 import type { Endpoint, MetadataImage } from '../metadata/index.ts'
 import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
+import type { Clock, Platform } from '../platform/index.ts'
 import { type NodeId, RaftNode } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { Observation } from './observation.ts'
 import { LedPartitionStore } from './partition-store.ts'
-import type { NodeOptions, RunningNode } from './running-node.ts'
+import { ResetError, type ResetOptions, type ResetParts, resetNode, startStateOf } from './reset.ts'
+import type { NodeOptions, NodeTime, RunningNode } from './running-node.ts'
 import { createDeclaredTopics } from './topic-declarations.ts'
 
 /** How long requests that are under way may take to be answered when the node stops. */
@@ -46,6 +49,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   return node
 }
 
+interface Serving {
+  readonly faults: Faults
+  readonly observation: Observation
+  readonly gate: Gate
+  readonly reset: ResetParts
+}
+
 /** Stops a part that was started; kept in order of starting, run in the reverse. */
 type Stop = () => Promise<void>
 
@@ -57,6 +67,10 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  /** What only a node that serves has. */
+  #serving: Serving | undefined
+  #pendingResets = 0
+  #lastReset: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
   #clusterId = ''
   #bootstrapServers = ''
@@ -86,18 +100,34 @@ class Node implements RunningNode {
     return this.#ended.promise
   }
 
+  get faults(): Faults {
+    return this.#served.faults
+  }
+
+  get observation(): Observation {
+    return this.#served.observation
+  }
+
+  get #served(): Serving {
+    assert(this.#serving !== undefined, 'the node was started')
+    return this.#serving
+  }
+
   async start(): Promise<void> {
-    const { platform, logger, topics = [] } = this.#options
+    const { platform, logger, topics = [], time } = this.#options
+    const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
     const logs = await this.#openLogs()
     const coordination = await this.#openCoordination(logs)
     const replicas = new ReplicaManager({
-      platform,
+      platform: waitPlatform,
       logger,
       localId: this.brokerId,
       logs,
       topicConfig: (topic, image) => this.#topicConfig(topic, image),
     })
-    const groups = this.#createGroups(coordination, replicas)
+    let observation: Observation | undefined
+    const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
+    observation = new Observation({ coordination, replicas, groups, platform })
     coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
     logs.setListener({
       onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
@@ -115,14 +145,18 @@ class Node implements RunningNode {
       logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
       coordination,
       groups,
-      platform,
+      platform: waitPlatform,
       log: logger,
       metrics: this.metrics,
     })
-    const gate = new StartGate(new Dispatcher(services, servedApis))
+    const dispatcher = new Dispatcher(services, servedApis)
+    const gate = new Gate(dispatcher)
     const server = this.#createServer(gate)
     const endpoints = await this.#listen(server)
-    coordination.onMetadata((_delta, image) => this.#applyConfig(image, server, logs))
+    coordination.onMetadata((_delta, image) => {
+      this.#applyConfig(image, server, logs)
+      observation.onChange()
+    })
     await coordination.start({
       brokerId: this.brokerId,
       incarnationId: platform.random.uuid(),
@@ -134,12 +168,37 @@ class Node implements RunningNode {
     await replicas.deleteStrays(coordination.image)
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
+    const atStart = startStateOf(coordination.image, this.brokerId, topics)
+    const reset = { coordination, replicas, groups, observation, atStart }
+    this.#serving = { faults: dispatcher.faults, observation, gate, reset }
+    this.#stops.push(async () => observation.end(undefined))
     gate.open()
     logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
   }
 
+  reset(options: ResetOptions = {}): Promise<void> {
+    if (this.#stopping !== undefined) return Promise.reject(new ResetError('The broker was not reset: it is stopped'))
+    const { gate, reset, faults } = this.#served
+    this.#pendingResets++
+    gate.close()
+    const done = this.#lastReset.then(async () => {
+      faults.clear()
+      try {
+        await resetNode(reset, options)
+      } catch (error) {
+        if (error instanceof ResetError) throw error
+        throw new ResetError(`The broker was not reset: ${messageOf(error)}`, { cause: error })
+      } finally {
+        if (--this.#pendingResets === 0) gate.open()
+      }
+    })
+    this.#lastReset = done.catch(() => undefined)
+    return done
+  }
+
   stop(): Promise<void> {
-    this.#stopping ??= this.#stopAll()
+    // A reset that goes on would delete files in a folder that is another node's by then.
+    this.#stopping ??= this.#lastReset.then(() => this.#stopAll())
     return this.#stopping
   }
 
@@ -158,9 +217,10 @@ class Node implements RunningNode {
   }
 
   async #openLogs(): Promise<LogManager> {
-    const { platform, logger, openLogs = openLogManager } = this.#options
+    const { platform, logger, openLogs = openLogManager, time } = this.#options
     const logs = await openLogs({
-      platform,
+      platform: time === undefined ? platform : { ...platform, clock: stampingClock(time, platform) },
+      retentionTimers: time?.rules.timers,
       logger,
       metrics: this.metrics,
       config: this.#config,
@@ -211,8 +271,8 @@ class Node implements RunningNode {
     return coordination
   }
 
-  #createGroups(coordination: Coordination, replicas: ReplicaManager): GroupCoordinator {
-    const { platform, logger } = this.#options
+  #createGroups(coordination: Coordination, replicas: ReplicaManager, onChange: () => void): GroupCoordinator {
+    const { platform, logger, time } = this.#options
     const { values } = this.#config
     const maxBatchBytes = (topic: string) => this.#topicConfig(topic, coordination.image).maxMessageBytes
     const groups = new GroupCoordinator({
@@ -227,6 +287,8 @@ class Node implements RunningNode {
       },
       store: new LedPartitionStore(replicas, maxBatchBytes),
       platform,
+      ruleTime: time?.rules,
+      onChange,
       logger: logger.child({ part: 'group' }),
       metrics: this.metrics,
       partitionCount: () => coordination.image.topics.byName(groupTopic)?.partitions.length,
@@ -290,23 +352,28 @@ class Node implements RunningNode {
   /** The metadata quorum can't go on: what this node promised stands only if it ends now. */
   #fail(error: Error): void {
     this.#options.logger.error({ error: messageOf(error) }, 'node has to end')
+    this.#serving?.observation.end(error)
     this.#ended.reject(error)
   }
 }
 
-/** Connections are taken before the node serves, so that its ports are known; their requests wait for it. */
-class StartGate implements RequestHandler {
+/** Connections are taken before the node serves, so that its ports are known, and while it is reset; their requests wait for it. */
+class Gate implements RequestHandler {
   readonly #handler: RequestHandler
-  readonly #opened = deferred<void>()
-  #isOpen = false
+  /** Undefined while it is open. */
+  #opening: Deferred<void> | undefined = deferred<void>()
 
   constructor(handler: RequestHandler) {
     this.#handler = handler
   }
 
   open(): void {
-    this.#isOpen = true
-    this.#opened.resolve()
+    this.#opening?.resolve()
+    this.#opening = undefined
+  }
+
+  close(): void {
+    this.#opening ??= deferred<void>()
   }
 
   mayOverlap(apiKey: number): boolean {
@@ -318,9 +385,14 @@ class StartGate implements RequestHandler {
   }
 
   handle(frame: Buffer, connection: ConnectionFacts): ReturnType<RequestHandler['handle']> {
-    if (this.#isOpen) return this.#handler.handle(frame, connection)
-    return this.#opened.promise.then(() => this.#handler.handle(frame, connection))
+    if (this.#opening === undefined) return this.#handler.handle(frame, connection)
+    return this.#opening.promise.then(() => this.handle(frame, connection))
   }
+}
+
+/** The logs' clock: ages and stamps by the rules' time, while it measures how long the disk takes. */
+function stampingClock({ rules }: NodeTime, { clock }: Platform): Clock {
+  return { now: () => rules.clock.now(), monotonic: () => clock.monotonic() }
 }
 
 /** A host that this machine itself can connect to. */

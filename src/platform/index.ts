@@ -8,6 +8,7 @@
  *   errors.ts     what they throw
  *   real/         Node: `createRealPlatform`
  *   memory/       files that live as long as the process: `createMemoryFiles`
+ *   manual/       Node, with a clock that a test moves: `createManualPlatform`
  *   simulated/    virtual time, network and disk from a seed: a face of its own, so that a node does not load it
  *
  * Everything runs on the event loop of the caller, apart from the asynchronous calls of `Files` (libuv's thread pool) and
@@ -21,6 +22,7 @@
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
 export { DirectoryLockedError, FileError, NetworkError, OffloadError } from './errors.ts'
+export { createManualPlatform, type ManualPlatform, type Time } from './manual/manual-platform.ts'
 export { createMemoryFiles } from './memory/memory-files.ts'
 export type {
   Clock,

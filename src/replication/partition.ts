@@ -26,6 +26,8 @@ export interface PartitionOptions {
   readonly localId: BrokerId
   readonly platform: Platform
   readonly log: PartitionLog
+  /** The log was put in place of another, in the same leader epoch: readers may be at offsets, and know epochs, of the one before. */
+  readonly wasEmptied: boolean
   /** The topic's min.insync.replicas now. */
   readonly minInSyncReplicas: () => number
 }
@@ -44,6 +46,7 @@ export class Partition implements LogListener {
   readonly topic: string
   readonly partition: number
   readonly log: PartitionLog
+  readonly wasEmptied: boolean
   readonly #localId: BrokerId
   readonly #platform: Platform
   readonly #minInSyncReplicas: () => number
@@ -71,6 +74,7 @@ export class Partition implements LogListener {
     this.topic = options.topic
     this.partition = options.partition
     this.log = options.log
+    this.wasEmptied = options.wasEmptied
     this.#localId = options.localId
     this.#platform = options.platform
     this.#minInSyncReplicas = options.minInSyncReplicas

@@ -64,6 +64,8 @@ interface Hosted {
   image: PartitionImage
   /** Undefined while the log opens. */
   partition: Partition | undefined
+  /** See `PartitionOptions.wasEmptied`. */
+  readonly wasEmptied: boolean
   /** Settles when `partition` is there, or can't be: `failure` then tells why. */
   readonly opened: Promise<void>
   failure: Error | undefined
@@ -129,16 +131,25 @@ export class ReplicaManager implements ReplicaService {
     this.#open(name, topic, partitionImage, image)
   }
 
-  #open(name: string, topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage): void {
+  /** `before`: the deletion of the log that it has an empty one in place of. */
+  #open(
+    name: string,
+    topic: TopicImage,
+    partitionImage: PartitionImage,
+    image: MetadataImage,
+    before?: Promise<void>,
+  ): Hosted {
     const { logs, logger, topicConfig } = this.#options
     const config = topicConfig(topic.name, image)
     const { topicId } = topic
-    const opening = logs.getOrCreate({ topic: topic.name, topicId, partition: partitionImage.partition, config })
+    const open = () => logs.getOrCreate({ topic: topic.name, topicId, partition: partitionImage.partition, config })
+    const opening = before === undefined ? open() : before.then(open)
     const hosted: Hosted = {
       topicId,
       config,
       image: partitionImage,
       partition: undefined,
+      wasEmptied: before !== undefined,
       failure: undefined,
       opened: opening.then(
         (log) => this.#onOpened(name, hosted, log),
@@ -149,6 +160,7 @@ export class ReplicaManager implements ReplicaService {
       ),
     }
     this.#hosted.set(name, hosted)
+    return hosted
   }
 
   #onOpened(name: string, hosted: Hosted, log: PartitionLog): void {
@@ -159,6 +171,7 @@ export class ReplicaManager implements ReplicaService {
       localId: this.#options.localId,
       platform: this.#options.platform,
       log,
+      wasEmptied: hosted.wasEmptied,
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
     })
     this.#changeRole(hosted.partition, hosted.image)
@@ -187,10 +200,7 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #remove(name: string, hosted: Hosted): void {
-    this.#hosted.delete(name)
-    const { partition } = hosted
-    if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
-    partition?.remove()
+    this.#leave(name, hosted)
     void hosted.opened
       .then(() => {
         // A topic of the same name that was made meanwhile replaced the log itself.
@@ -201,6 +211,13 @@ export class ReplicaManager implements ReplicaService {
       .catch((error) => {
         this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
       })
+  }
+
+  /** It serves nothing any more, and who waits for it is answered. */
+  #leave(name: string, { partition }: Hosted): void {
+    this.#hosted.delete(name)
+    if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    partition?.remove()
   }
 
   #updateConfigs(topics: Iterable<TopicImage>, image: MetadataImage): void {
@@ -224,6 +241,26 @@ export class ReplicaManager implements ReplicaService {
       hosted.partition?.remove()
       if (topic !== undefined) this.#open(name, topic, hosted.image, image)
     }
+  }
+
+  /**
+   * Gives every partition of the topics an empty log in place of its own, in the same leader epoch: its first record gets offset 0 again. Who
+   * waits for one is answered as if it had moved. Resolves when all are open; rejects when one can't be emptied, which is out of use then.
+   */
+  async empty(topics: Iterable<TopicImage>, image: MetadataImage): Promise<void> {
+    const emptied: Hosted[] = []
+    for (const topic of topics) {
+      for (const { partition } of topic.partitions) {
+        const name = partitionName(topic.name, partition)
+        const hosted = this.#hosted.get(name)
+        if (hosted === undefined) continue
+        this.#leave(name, hosted)
+        const deleted = hosted.opened.then(() => this.#options.logs.delete(topic.name, partition))
+        emptied.push(this.#open(name, topic, hosted.image, image, deleted))
+      }
+    }
+    await Promise.all(emptied.map(({ opened }) => opened))
+    for (const { failure } of emptied) if (failure !== undefined) throw failure
   }
 
   /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
@@ -497,10 +534,12 @@ function fetchedFrom(partition: Partition): Omit<FetchedPartition, 'chunks' | 's
 
 /** Where this log parts from the reader's; undefined when it doesn't, or the reader doesn't ask. */
 function divergingEpochOf(
-  { log }: Partition,
+  { log, wasEmptied }: Partition,
   { fetchOffset, lastFetchedEpoch = -1 as LeaderEpoch }: FetchPartition,
 ): FetchedPartition['divergingEpoch'] {
   if (lastFetchedEpoch < 0) return undefined
+  // Out of range: all clients know what to do then, while some take a diverging epoch for an answer without records.
+  if (wasEmptied && fetchOffset > log.logEndOffset) return undefined
   const { leaderEpoch: epoch, endOffset } = log.endOffsetForEpoch(lastFetchedEpoch as LeaderEpoch)
   if (epoch < 0) return undefined
   return epoch < lastFetchedEpoch || endOffset < fetchOffset ? { epoch, endOffset } : undefined

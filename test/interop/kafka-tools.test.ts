@@ -271,4 +271,35 @@ describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
     const described = producers.map((each) => run(command('TransactionsCommand', 'describe-producers', ...each)))
     expect((await Promise.all(described)).join('')).toMatch(/^\d+\s+0\s+-1\s+9\s/m)
   })
+
+  test('a producer and a consumer that run go on when the broker is reset', async () => {
+    await using emptied = await startLoggedBroker({ topics: ['reset'] })
+    const start = (tool: string, ...args: string[]) => {
+      const server = ['--bootstrap-server', emptied.bootstrapServers]
+      return startProgram(peer.command, [...peer.args, `${tools}.${tool}`, '--topic', 'reset', ...server, ...args])
+    }
+    const writer = start('ConsoleProducer')
+    const reader = start('consumer.ConsoleConsumer', '--from-beginning', '--group', 'resetting')
+    try {
+      for (const round of ['one', 'two', 'three']) {
+        if (round !== 'one') {
+          await emptied.broker.reset()
+          expect(await emptied.broker.records('reset')).toEqual([])
+        }
+        writer.write(`${round} a\n${round} b\n`)
+        await reader.until(({ stdout }) => stdout.includes(`${round} a\n${round} b\n`), `it reads round ${round}`)
+        const records = await emptied.broker.waitForRecords('reset', 2)
+        expect(records.map(({ offset, valueText }) => [offset, valueText])).toEqual([
+          [0, `${round} a`],
+          [1, `${round} b`],
+        ])
+        await emptied.broker.waitForGroup('resetting', 'Stable', { members: 1, timeoutMs: 60_000 })
+      }
+    } finally {
+      for (const program of [writer, reader]) {
+        program.kill('SIGTERM')
+        await program.ended()
+      }
+    }
+  })
 })

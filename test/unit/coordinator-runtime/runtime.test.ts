@@ -276,6 +276,54 @@ describe('CoordinatorRuntime timers', () => {
   })
 })
 
+describe('a CoordinatorRuntime whose rules have a time of their own', () => {
+  const ruleTime = new ManualTime()
+  let changes = 0
+  beforeEach(() => {
+    changes = 0
+    runtime = new CoordinatorRuntime<Texts, Entry, string>({
+      topic: '__texts',
+      store,
+      clock: time,
+      timers: time,
+      ruleTime: { clock: ruleTime, timers: ruleTime },
+      offload: inlineOffload,
+      logger,
+      codec,
+      createMachine: () => new Texts(),
+      writeTimeoutMs: 5000,
+      onChange: () => changes++,
+    })
+  })
+
+  test('sets the timers of machines by it, and tells them of it', async () => {
+    await lead(1)
+    let seenMs = 0
+    void runtime.run(0, null, (_machine, { monotonicMs }) => {
+      seenMs = monotonicMs
+      return { timers: [{ key: 't', delayMs: 50, event: 'fired' }] }
+    })
+    expect(seenMs).toBe(ruleTime.monotonic())
+    changes = 0
+    await time.advance(1000)
+    expect(changes).toBe(0)
+    await ruleTime.advance(50)
+    expect(changes).toBe(1) // what the timer wrote
+  })
+
+  test('tells of each change, and not of reads', async () => {
+    await lead(1)
+    changes = 0
+    get('a')
+    await time.settle()
+    expect(changes).toBe(0)
+    put('a', '1')
+    void set({ timers: [{ key: 't', delayMs: 50, event: 'e' }] })
+    await time.settle()
+    expect(changes).toBe(2)
+  })
+})
+
 describe('CoordinatorRuntime.becomeLeader()', () => {
   test.each([true, false])('replays what the log holds, in chunks or by batch: %s', async (readsWholeChunks) => {
     store.readsWholeChunks = readsWholeChunks
@@ -322,6 +370,18 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     const read = get('a')
     await time.settle()
     expect(read.result).toEqual({ ok: true, value: '2' })
+  })
+
+  test('counts in any leader epoch when the topic was forgotten, and who waited is told', async () => {
+    await lead(3)
+    const waiting = follow(runtime.run<string>(0, 'a', () => ({})))
+    runtime.forget()
+    await time.settle()
+    expect(waiting.result).toEqual({ ok: false, reason: 'not-coordinator' })
+    await lead(0)
+    const read = get('a')
+    await time.settle()
+    expect(read.result).toEqual({ ok: true, value: '-' })
   })
 
   test('gives the loop back between stretches of work', async () => {

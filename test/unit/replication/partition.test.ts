@@ -31,6 +31,7 @@ function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } =
     localId: self,
     platform: { clock: time, timers: time } as unknown as Platform,
     log,
+    wasEmptied: false,
     minInSyncReplicas: () => options.minInSyncReplicas ?? 1,
   })
   partition.applyImage(options.image ?? image())

@@ -361,3 +361,55 @@ test('ReplicaManager.deleteRecords() refuses a topic that is compacted only, and
     reason: 'unknown-topic-or-partition',
   })
 })
+
+test('ReplicaManager.empty() puts an empty log in place, in the same leader epoch, and answers who waits', async () => {
+  const logs = [new FakeLog(), new FakeLog()]
+  const { manager, create, produce, fetch, deleted } = setUp(async () => logs.shift()!)
+  const news: string[] = []
+  manager.onLeadership({
+    onLeader: ({ leaderEpoch }) => void news.push(`led in ${leaderEpoch}`),
+    onResigned: (_topic, _partition, leaderEpoch) => void news.push(`resigned in ${leaderEpoch}`),
+    onTopicsDeleted: () => void news.push('deleted'),
+  })
+  const [before, after] = logs
+  create()
+  await manager.whenOpened()
+  const written = produce('abc')
+  before!.completeFlush()
+  await written
+  const waiting = produce('d')
+  const poll = fetch({ fetchOffset: 3, maxWaitMs: 1_000_000 })
+  await turn()
+  const emptied = manager.empty([orders], image)
+  expect(await waiting).toMatchObject({ ok: false, reason: 'not-leader-or-follower' })
+  await emptied
+  expect(deleted).toEqual(['orders-0'])
+  expect(news).toEqual(['led in 0', 'resigned in 0', 'led in 0'])
+  expect((await poll).partitions[0]).toMatchObject({ outcome: { ok: false, reason: 'offset-out-of-range' } })
+  const again = produce('x')
+  await turn()
+  after!.completeFlush()
+  expect(await again).toMatchObject({ ok: true, baseOffset: 0 })
+})
+
+test('ReplicaManager tells readers of a log before that they are out of range, whatever epoch they know', async () => {
+  const { manager, create, fetch } = setUp()
+  create()
+  await manager.whenOpened()
+  await manager.empty([orders], image)
+  const asked = { topic: 'orders', partition: 0, fetchOffset: 7, maxBytes: 1000 }
+  const epochs = { currentLeaderEpoch: 0 as LeaderEpoch, lastFetchedEpoch: 0 as LeaderEpoch }
+  const { partitions } = await fetch({ partitions: [{ ...asked, ...epochs }] })
+  expect(partitions[0]).toMatchObject({ outcome: { ok: false, reason: 'offset-out-of-range' } })
+})
+
+test('ReplicaManager.empty() rejects when a log cannot be deleted, and the partition is out of use', async () => {
+  let opened = 0
+  const { manager, create, produce } = setUp((log) =>
+    opened++ === 0 ? Promise.resolve(log) : Promise.reject(new Error('EIO')),
+  )
+  create()
+  await manager.whenOpened()
+  await expect(manager.empty([orders], image)).rejects.toThrow('EIO')
+  expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
+})
