@@ -272,6 +272,41 @@ export const brokerKeys = declareKeys({
     min: 1,
     doc: 'Time between two writes of the high watermarks',
   }),
+  replicaFetchWaitMaxMs: int('replica.fetch.wait.max.ms', {
+    default: 500,
+    min: 0,
+    doc: 'How long a leader may keep a follower waiting that has everything',
+  }),
+  replicaFetchMinBytes: int('replica.fetch.min.bytes', {
+    default: 1,
+    min: 0,
+    doc: 'What a follower waits for, up to replica.fetch.wait.max.ms',
+  }),
+  replicaFetchMaxBytes: int('replica.fetch.max.bytes', {
+    default: 1_048_576,
+    min: 0,
+    doc: 'What a follower asks of one partition at a time; a larger batch still comes, alone',
+  }),
+  replicaFetchResponseMaxBytes: int('replica.fetch.response.max.bytes', {
+    default: 10_485_760,
+    min: 0,
+    doc: 'What a follower asks of one leader at a time',
+  }),
+  replicaFetchBackoffMs: int('replica.fetch.backoff.ms', {
+    default: 1000,
+    min: 0,
+    doc: 'The longest time that a follower waits after a fetch that failed',
+  }),
+  replicaSocketTimeoutMs: int('replica.socket.timeout.ms', {
+    default: 30_000,
+    min: 1,
+    doc: 'How long a follower waits for a leader that does not answer',
+  }),
+  replicaLagTimeMaxMs: long('replica.lag.time.max.ms', {
+    default: 30_000,
+    min: 1,
+    doc: 'A follower that has not caught up with its leader for this long leaves the in-sync replicas',
+  }),
   logIndexIntervalBytes: int('log.index.interval.bytes', {
     default: 4096,
     min: 0,
@@ -340,6 +375,20 @@ export const brokerKeys = declareKeys({
     max: 22,
     dynamic: true,
     doc: 'The level of zstd where compression.type is zstd',
+  }),
+  leaderReplicationThrottledRate: long('leader.replication.throttled.rate', {
+    default: maxLong,
+    min: 0,
+    dynamic: true,
+    internal: true,
+    doc: 'Bytes a second at which a leader serves the replicas of leader.replication.throttled.replicas',
+  }),
+  followerReplicationThrottledRate: long('follower.replication.throttled.rate', {
+    default: maxLong,
+    min: 0,
+    dynamic: true,
+    internal: true,
+    doc: 'Bytes a second at which a follower fetches the replicas of follower.replication.throttled.replicas',
   }),
   minInsyncReplicas: int('min.insync.replicas', {
     default: 1,

@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path'
-import { type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
+import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import type { DirectoryLock, Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
@@ -123,11 +123,16 @@ export class LogDirectory implements LogHost {
     return total
   }
 
+  /** Of the run before, if it was stopped in order and said which it was; null otherwise. */
+  cleanBrokerEpoch: BrokerEpoch | null = null
+
   /** Loads every partition in the folder. A damaged one is left out and told; an unreadable disk throws. */
   async load(): Promise<void> {
     const { files } = this.#environment.platform
     const marker = join(this.path, cleanShutdownFile)
-    const isClean = (await files.stat(marker)) !== undefined
+    const markerText = await files.readFile(marker, 64 * 1024)
+    const isClean = markerText !== undefined
+    this.cleanBrokerEpoch = brokerEpochOf(markerText)
     const [recoveryPoints, logStarts, highWatermarks] = await Promise.all([
       readOffsets(files, this.path, recoveryPointFile),
       readOffsets(files, this.path, logStartFile),
@@ -396,8 +401,8 @@ export class LogDirectory implements LogHost {
     this.#logger.info({ partitions: this.logs.size }, 'log directory is online again')
   }
 
-  /** Clean shutdown: the next start trusts what it finds. Gives the lock back in any case. */
-  async close(): Promise<void> {
+  /** Clean shutdown, of the run that has the epoch: the next start trusts what it finds. Gives the lock back in any case. */
+  async close(brokerEpoch: BrokerEpoch | null): Promise<void> {
     const { files } = this.#environment.platform
     for (const timer of this.#removals) timer.cancel()
     try {
@@ -405,7 +410,7 @@ export class LogDirectory implements LogHost {
       if (this.#error === undefined) {
         await Promise.all([this.saveRecoveryPoints(), this.saveLogStarts(), this.saveHighWatermarks()])
         // A damaged partition must be looked at again by the next start.
-        const marker = Buffer.from('{"version":0,"brokerEpoch":-1}')
+        const marker = Buffer.from(JSON.stringify({ version: 0, brokerEpoch: brokerEpoch ?? -1 }))
         if (this.faults.size === 0) await writeAtomically(files, this.path, cleanShutdownFile, marker)
       }
     } catch (error) {
@@ -414,6 +419,12 @@ export class LogDirectory implements LogHost {
     for (const log of this.logs.values()) await log.abandon()
     await this.#lock.release()
   }
+}
+
+/** Kafka's markers of before KIP-966 are empty. */
+function brokerEpochOf(marker: Buffer | undefined): BrokerEpoch | null {
+  const epoch = Number(/"brokerEpoch"\s*:\s*(\d+)/.exec(marker?.toString('utf8') ?? '')?.[1] ?? -1)
+  return Number.isSafeInteger(epoch) && epoch >= 0 ? (epoch as BrokerEpoch) : null
 }
 
 function emptyLog(): LoadedLog {

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { assert, partitionName, type Uuid } from '../base/index.ts'
+import { assert, type BrokerEpoch, partitionName, type Uuid } from '../base/index.ts'
 import type { ParsedConfig, TopicConfig } from '../config/index.ts'
 import { type DirectoryLock, FileError, type Platform, type Timer, type Timers } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -48,6 +48,8 @@ export interface LogManagerOptions {
   readonly metrics: Metrics
   /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfigs`. */
   readonly config: ParsedConfig
+  /** What a metadata directory that was never used gets; without it the configured or a new cluster id, and a new directory id. */
+  readonly identity?: { readonly clusterId: string; readonly metadataDirectoryId: Uuid }
   /** The process's, when others sync too; one of its own when left out. */
   readonly scheduler?: FlushScheduler
   readonly settings?: Partial<LogManagerSettings>
@@ -110,8 +112,10 @@ export interface LogManager {
   /** Runs retention on every log now. */
   enforceRetention(): Promise<void>
   directories(): readonly LogDirectoryStatus[]
-  /** Clean shutdown. No call on any log may be under way. */
-  close(): Promise<void>
+  /** Of the run before, if every directory was left in order by it; null otherwise (KIP-966). */
+  readonly cleanBrokerEpoch: BrokerEpoch | null
+  /** Clean shutdown, of the run that has `brokerEpoch`. No call on any log may be under way. */
+  close(brokerEpoch?: BrokerEpoch): Promise<void>
 }
 
 /**
@@ -133,7 +137,7 @@ export async function openLogManager(options: LogManagerOptions): Promise<LogMan
     indexCache: new IndexCache({ maxBytes: settings.indexCacheBytes }),
     producerIdExpirationMs: config.values.producerIdExpirationMs,
   }
-  const manager = new DirectoryLogManager(environment, config, options.retentionTimers)
+  const manager = new DirectoryLogManager(environment, config, options)
   await manager.open()
   manager.startTasks(settings.diskFullProbeIntervalMs)
   return manager
@@ -150,6 +154,7 @@ class DirectoryLogManager implements LogManager {
   readonly metadataDirectory: string
   readonly #environment: LogEnvironment
   readonly #config: ParsedConfig
+  readonly #identity: LogManagerOptions['identity']
   readonly #retentionTimers: Timers
   readonly #directories: LogDirectory[] = []
   /** Directories that could not even be opened. */
@@ -165,8 +170,16 @@ class DirectoryLogManager implements LogManager {
   #listener: LogManagerListener | undefined
   #isClosed: boolean = false
 
-  constructor(environment: LogEnvironment, config: ParsedConfig, retentionTimers = environment.platform.timers) {
+  constructor(
+    environment: LogEnvironment,
+    config: ParsedConfig,
+    {
+      identity,
+      retentionTimers = environment.platform.timers,
+    }: Pick<LogManagerOptions, 'identity' | 'retentionTimers'>,
+  ) {
     this.#environment = environment
+    this.#identity = identity
     this.#retentionTimers = retentionTimers
     this.#config = config
     this.metadataDirectory = resolve(config.metadataLogDir)
@@ -189,6 +202,11 @@ class DirectoryLogManager implements LogManager {
     return this.#isEmpty
   }
 
+  get cleanBrokerEpoch(): BrokerEpoch | null {
+    const epochs = new Set(this.#directories.map((directory) => directory.cleanBrokerEpoch))
+    return epochs.size === 1 && this.#unopened.size === 0 ? [...epochs][0]! : null
+  }
+
   async open(): Promise<void> {
     const logDirectories = this.#config.logDirs.map((path) => resolve(path))
     const held = new Set<DirectoryLock>()
@@ -204,7 +222,8 @@ class DirectoryLogManager implements LogManager {
         }
       }
       const known = claims.find(({ meta }) => meta !== undefined)?.meta?.clusterId
-      this.#clusterId = this.#config.values.clusterId ?? known ?? this.#environment.platform.random.uuid()
+      const given = this.#config.values.clusterId ?? known ?? this.#identity?.clusterId
+      this.#clusterId = given ?? this.#environment.platform.random.uuid()
       for (const claim of claims) checkOwner(claim, this.#clusterId, this.#config.nodeId)
       for (const claim of claims) {
         const directoryId = await this.#label(claim)
@@ -224,7 +243,8 @@ class DirectoryLogManager implements LogManager {
   async #label(claim: Claim): Promise<Uuid> {
     const { platform } = this.#environment
     if (claim.meta !== undefined) return claim.meta.directoryId
-    const directoryId = platform.random.uuid()
+    const isForMetadata = this.#identity !== undefined && claim.path === this.metadataDirectory
+    const directoryId = isForMetadata ? this.#identity.metadataDirectoryId : platform.random.uuid()
     const meta = { clusterId: this.#clusterId, nodeId: this.#config.nodeId, directoryId }
     await writeMetaProperties(platform.files, claim.path, meta)
     return directoryId
@@ -270,7 +290,7 @@ class DirectoryLogManager implements LogManager {
     } catch (error) {
       this.#leaveOut(claim.path, error)
       directory.fail(storageErrorOf(error, claim.path))
-      await directory.close()
+      await directory.close(null)
     }
   }
 
@@ -376,11 +396,11 @@ class DirectoryLogManager implements LogManager {
     return [...opened, ...unopened]
   }
 
-  async close(): Promise<void> {
+  async close(brokerEpoch?: BrokerEpoch): Promise<void> {
     this.#isClosed = true
     for (const timer of this.#timers) timer.cancel()
     await Promise.all(this.#changes.values())
-    for (const directory of this.#directories) await directory.close()
+    for (const directory of this.#directories) await directory.close(brokerEpoch ?? null)
     await this.#environment.handles.drained()
     await this.#metadataLock?.release()
   }

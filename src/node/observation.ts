@@ -292,7 +292,7 @@ class TopicReader {
   readonly #topic: string
   readonly #options: ObservationOptions
   readonly #partitions = new Map<number, ReadPartition>()
-  readonly #watched = new Map<Partition, { onCommitted(): void }>()
+  readonly #watched = new Map<Partition, { onChanged(): void }>()
   #topicId: Uuid | undefined
   /** Why a partition that is there could not be read at last. */
   unreadable: ObservationError | undefined
@@ -352,7 +352,7 @@ class TopicReader {
   }
 
   close(): void {
-    for (const [partition, watcher] of this.#watched) partition.unwatch(watcher)
+    for (const [partition, watcher] of this.#watched) partition.unwatch('committed', watcher)
     this.#watched.clear()
   }
 
@@ -364,8 +364,8 @@ class TopicReader {
 
   #watch(partition: Partition, wake: () => void): void {
     if (this.#watched.has(partition)) return
-    const watcher = { onCommitted: wake }
-    partition.watch(watcher)
+    const watcher = { onChanged: wake }
+    partition.watch('committed', watcher)
     this.#watched.set(partition, watcher)
   }
 

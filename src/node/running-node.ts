@@ -6,6 +6,7 @@ import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform, Time } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
+import type { PeerServices } from './node-peers.ts'
 import type { Observation } from './observation.ts'
 import type { ResetOptions } from './reset.ts'
 
@@ -23,6 +24,8 @@ export interface NodeOptions {
   readonly topics?: readonly CreateTopicRequest[]
   /** Opens the Raft log in `directory`: Level on a disk, a map in memory, a store over simulated files. */
   readonly openRaftStorage: (options: RaftStorageRequest) => Promise<RaftStorage>
+  /** What it takes to talk to other nodes, where the settings name some. Called once, before anything is opened. */
+  readonly loadPeerServices?: () => Promise<PeerServices>
   /** `openLogManager` when left out. For tests that put something between the node and its logs. */
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createApiServices, Dispatcher, type Faults, servedApis } from '../api/index.ts'
-import { assert, type BrokerId, type Deferred, deferred, messageOf } from '../base/index.ts'
+import { assert, type BrokerId, type Deferred, deferred, messageOf, type Uuid } from '../base/index.ts'
 import {
   DynamicConfig,
   listDefaultOf,
@@ -9,15 +9,24 @@ import {
   validateDynamicConfig,
   validateTopicOverrides,
 } from '../config/index.ts'
-import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
+import {
+  answerController,
+  ControllerCalls,
+  type Coordination,
+  createRaftCoordination,
+  type RemoteControllers,
+} from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
-import type { Endpoint, MetadataImage } from '../metadata/index.ts'
+import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
 import type { Clock, Platform } from '../platform/index.ts'
-import { type NodeId, RaftNode } from '../raft/index.ts'
+import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
+import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { askForIsrs } from './isr-answers.ts'
+import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
 import { LedPartitionStore } from './partition-store.ts'
 import { ResetError, type ResetOptions, type ResetParts, resetNode, startStateOf } from './reset.ts'
@@ -28,6 +37,8 @@ import { createDeclaredTopics } from './topic-declarations.ts'
 const shutdownGraceMs = 5_000
 /** Threads of libuv's pool where the program didn't say; syncs leave one of them to everything else. */
 const defaultPoolThreads = 4
+/** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
+const grownReplicationFactor = 3
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -67,6 +78,7 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  #coordination: Coordination | undefined
   /** What only a node that serves has. */
   #serving: Serving | undefined
   #pendingResets = 0
@@ -115,16 +127,35 @@ class Node implements RunningNode {
 
   async start(): Promise<void> {
     const { platform, logger, topics = [], time } = this.#options
+    const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
-    const logs = await this.#openLogs()
-    const coordination = await this.#openCoordination(logs)
+    const incarnationId = platform.random.uuid()
+    const peers = await this.#openPeers(incarnationId)
+    const identity = await peers?.identify()
+    const logs = await this.#openLogs(identity)
+    const coordination = await this.#openCoordination(logs, peers, identity)
     const replicas = new ReplicaManager({
       platform: waitPlatform,
       logger,
       localId: this.brokerId,
       logs,
       topicConfig: (topic, image) => this.#topicConfig(topic, image),
+      brokerEpoch: () => coordination.brokerEpoch,
+      askForIsrs: askForIsrs(coordination),
+      maxLagMs: values.replicaLagTimeMaxMs,
+      fetching: {
+        listenerName: this.#config.interBrokerListenerName,
+        settings: {
+          maxWaitMs: values.replicaFetchWaitMaxMs,
+          minBytes: values.replicaFetchMinBytes,
+          maxPartitionBytes: values.replicaFetchMaxBytes,
+          maxBytes: values.replicaFetchResponseMaxBytes,
+          backoffMs: values.replicaFetchBackoffMs,
+          requestTimeoutMs: values.replicaSocketTimeoutMs,
+        },
+      },
     })
+    this.#stops.push(async () => replicas.stop())
     let observation: Observation | undefined
     const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
     observation = new Observation({ coordination, replicas, groups, platform })
@@ -159,10 +190,13 @@ class Node implements RunningNode {
     })
     await coordination.start({
       brokerId: this.brokerId,
-      incarnationId: platform.random.uuid(),
+      incarnationId,
+      clusterId: this.#clusterId,
       endpoints,
       rack: this.#config.values.brokerRack,
       logDirs: logs.directoryIds,
+      features: supportedFeatures,
+      previousBrokerEpoch: logs.cleanBrokerEpoch,
     })
     await replicas.whenOpened()
     await replicas.deleteStrays(coordination.image)
@@ -172,6 +206,7 @@ class Node implements RunningNode {
     const reset = { coordination, replicas, groups, observation, atStart }
     this.#serving = { faults: dispatcher.faults, observation, gate, reset }
     this.#stops.push(async () => observation.end(undefined))
+    this.#stops.push(() => coordination.handOver()) // first of all: everything else still serves
     gate.open()
     logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
   }
@@ -216,7 +251,17 @@ class Node implements RunningNode {
     this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
   }
 
-  async #openLogs(): Promise<LogManager> {
+  /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
+  async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
+    const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
+    if (this.#config.quorumVoters.length < 2) return undefined
+    const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
+    this.#stops.push(() => peers.stop())
+    await peers.listen()
+    return peers
+  }
+
+  async #openLogs(identity: StartingIdentity | undefined): Promise<LogManager> {
     const { platform, logger, openLogs = openLogManager, time } = this.#options
     const logs = await openLogs({
       platform: time === undefined ? platform : { ...platform, clock: stampingClock(time, platform) },
@@ -225,13 +270,18 @@ class Node implements RunningNode {
       metrics: this.metrics,
       config: this.#config,
       scheduler: this.#scheduler,
+      ...(identity === undefined ? {} : { identity }),
     })
-    this.#stops.push(() => logs.close())
+    this.#stops.push(() => logs.close(this.#coordination?.brokerEpoch))
     this.#clusterId = logs.clusterId
     return logs
   }
 
-  async #openCoordination(logs: LogManager): Promise<Coordination> {
+  async #openCoordination(
+    logs: LogManager,
+    peers: NodePeers | undefined,
+    identity: StartingIdentity | undefined,
+  ): Promise<Coordination> {
     const { platform, logger, openRaftStorage } = this.#options
     const { values } = this.#config
     const id = this.brokerId as number as NodeId
@@ -240,12 +290,24 @@ class Node implements RunningNode {
       directory: join(logs.metadataDirectory, metadataLogFolder),
       platform,
       scheduleSync: (work) => this.#scheduler.run('raft', work),
-      // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
-      bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
+      bootstrap: bootstrapOf(logs, identity, { id, directoryId }),
     })
-    const raft = new RaftNode({ id, storage, transport: undefined, platform, logger: logger.child({ part: 'raft' }) })
+    const raft = new RaftNode({
+      id,
+      directoryId,
+      storage,
+      transport: peers?.transport,
+      platform,
+      logger: logger.child({ part: 'raft' }),
+    })
+    const calls =
+      peers === undefined
+        ? undefined
+        : new ControllerCalls({ ...peers.services, brokerId: this.brokerId, clusterId: () => this.#clusterId })
+    const isDefault = this.#config.entries.get('offsets.topic.replication.factor')?.source === 'default'
     const coordination = createRaftCoordination({
       raft,
+      ...(calls === undefined || peers === undefined ? {} : { remote: remoteControllers(peers, calls) }),
       platform,
       logger: logger.child({ part: 'coordination' }),
       brokerId: this.brokerId,
@@ -254,6 +316,10 @@ class Node implements RunningNode {
         defaultPartitionCount: values.numPartitions,
         defaultReplicationFactor: values.defaultReplicationFactor,
         topicDeletionEnabled: values.deleteTopicEnable,
+        defaultMinInSyncReplicas: values.minInsyncReplicas,
+        uncleanLeaderElectionEnabled: values.uncleanLeaderElectionEnable,
+        nodeId: this.brokerId,
+        growingTopics: new Map(isDefault ? [[groupTopic, grownReplicationFactor]] : []),
         fixedTopics: new Set([groupTopic]),
       },
       configRules: {
@@ -266,8 +332,21 @@ class Node implements RunningNode {
       maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
       maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
+    this.#coordination = coordination
     coordination.onFault((error) => this.#fail(error))
-    this.#stops.push(() => coordination.stop('controlled'))
+    if (peers !== undefined) {
+      await peers.forgetForming()
+      peers.formatted(this.#clusterId, raft.state.membership.voters)
+      peers.serve(
+        (request) => answerController(request, peers.services.messages, coordination.controller, this.#clusterId),
+        () => ({ ...raft.state, voters: raft.state.membership.voters }),
+      )
+      peers.transport.onPeers({
+        onConnected: (node) => coordination.onNodeConnected(node as number as BrokerId),
+        onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
+      })
+    }
+    this.#stops.push(() => coordination.stop())
     return coordination
   }
 
@@ -387,6 +466,28 @@ class Gate implements RequestHandler {
   handle(frame: Buffer, connection: ConnectionFacts): ReturnType<RequestHandler['handle']> {
     if (this.#opening === undefined) return this.#handler.handle(frame, connection)
     return this.#opening.promise.then(() => this.handle(frame, connection))
+  }
+}
+
+/** The voters that an empty metadata log begins with; undefined where there must be a log already. */
+function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, self: Voter): Membership | undefined {
+  if (identity !== undefined) return identity.voters === undefined ? undefined : { voters: identity.voters }
+  // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
+  return logs.isEmpty ? { voters: [self] } : undefined
+}
+
+async function loadGrpcServices(): Promise<PeerServices> {
+  const [network, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
+  return { network, messages }
+}
+
+function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteControllers {
+  return {
+    async ask(controller, kind, request, timeoutMs) {
+      const target = peers.targetOf(controller)
+      if (target === undefined) throw new RpcError('unavailable', `Nobody knows where node ${controller} is`)
+      return await calls.ask(target, kind, request, timeoutMs)
+    },
   }
 }
 

@@ -1,10 +1,21 @@
-import { type BrokerId, type LeaderEpoch, messageOf, type Offset, partitionName, type Uuid } from '../base/index.ts'
+import {
+  type BrokerEpoch,
+  type BrokerId,
+  type LeaderEpoch,
+  messageOf,
+  type Offset,
+  partitionName,
+  type Uuid,
+} from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
-import type { Platform } from '../platform/index.ts'
+import type { Platform, Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
+import { Fetchers, type FetchersOptions } from './fetchers.ts'
+import type { WantedIsr } from './in-sync-replicas.ts'
+import { type AskForIsrs, IsrChanges } from './isr-changes.ts'
 import { Partition } from './partition.ts'
 import type {
   ActiveProducersOutcome,
@@ -55,6 +66,12 @@ export interface ReplicaManagerOptions {
   readonly logs: ReplicaLogs
   /** The topic's effective config as of `image`. */
   readonly topicConfig: (topic: string, image: MetadataImage) => TopicConfig
+  /** Of this broker's run; undefined until it is registered. */
+  readonly brokerEpoch: () => BrokerEpoch | undefined
+  readonly askForIsrs: AskForIsrs
+  /** `replica.lag.time.max.ms`. */
+  readonly maxLagMs: number
+  readonly fetching: Pick<FetchersOptions, 'listenerName' | 'settings'>
 }
 
 /** A partition of the image that this broker holds, while its log opens and afterwards. */
@@ -78,10 +95,23 @@ export class ReplicaManager implements ReplicaService {
   readonly #options: ReplicaManagerOptions
   readonly #hosted = new Map<string, Hosted>()
   readonly #listeners: LeadershipListener[] = []
+  readonly #isrChanges: IsrChanges
+  readonly #fetchers: Fetchers
   #image: MetadataImage | undefined
+  #lagTimer: Timer | undefined
 
   constructor(options: ReplicaManagerOptions) {
+    const { platform, logger, localId, brokerEpoch } = options
     this.#options = options
+    this.#isrChanges = new IsrChanges(options.askForIsrs, platform.timers, logger)
+    this.#fetchers = new Fetchers({ platform, logger, localId, brokerEpoch, ...options.fetching })
+  }
+
+  /** Nothing is fetched, and no ISR changed, any more. Partitions stay as they are. */
+  stop(): void {
+    this.#lagTimer?.cancel()
+    this.#isrChanges.stop()
+    this.#fetchers.stop()
   }
 
   onLeadership(listener: LeadershipListener): void {
@@ -94,6 +124,7 @@ export class ReplicaManager implements ReplicaService {
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
     this.#image = image
+    this.#fetchers.applyBrokers(delta, image)
     if (delta.isSnapshot) this.#applySnapshot(image)
     const deleted = [...delta.deletedTopics.values()]
     for (const topic of deleted) this.#deleteTopic(topic)
@@ -173,6 +204,8 @@ export class ReplicaManager implements ReplicaService {
       log,
       wasEmptied: hosted.wasEmptied,
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
+      mayJoinIsr: (replica, brokerEpoch) => this.#mayJoinIsr(replica, brokerEpoch),
+      onIsrWanted: (partition, wanted) => this.#askForIsr(hosted.topicId, partition, wanted),
     })
     this.#changeRole(hosted.partition, hosted.image)
   }
@@ -181,6 +214,8 @@ export class ReplicaManager implements ReplicaService {
     const wasLeader = partition.isLeader
     const previousEpoch = partition.leaderEpoch
     partition.applyImage(image)
+    this.#fetchers.follow(partition, image)
+    if (partition.isLeader && image.replicas.length > 1) this.#watchLag()
     if (wasLeader && previousEpoch !== partition.leaderEpoch) this.#tellResigned(partition, previousEpoch)
     if (partition.isLeader && (!wasLeader || previousEpoch !== partition.leaderEpoch)) {
       for (const listener of this.#listeners) listener.onLeader(partition)
@@ -188,7 +223,44 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #tellResigned(partition: Partition, leaderEpoch: LeaderEpoch): void {
+    this.#isrChanges.forget(partition.log.topicId, partition.partition)
     for (const listener of this.#listeners) listener.onResigned(partition.topic, partition.partition, leaderEpoch)
+  }
+
+  // ---- in-sync replicas ----
+
+  #mayJoinIsr(replica: BrokerId, brokerEpoch: BrokerEpoch | undefined): boolean {
+    const broker = this.#image?.cluster.broker(replica)
+    if (broker === undefined || broker.fenced || broker.inControlledShutdown) return false
+    return brokerEpoch === undefined || brokerEpoch === broker.brokerEpoch
+  }
+
+  #askForIsr(topicId: Uuid, partition: Partition, wanted: WantedIsr): void {
+    const { localId, brokerEpoch } = this.#options
+    const epochOf = (replica: BrokerId) => (replica === localId ? brokerEpoch() : partition.brokerEpochOf(replica))
+    const request = {
+      topicId,
+      partition: partition.partition,
+      leaderEpoch: partition.leaderEpoch,
+      partitionEpoch: wanted.partitionEpoch,
+      isr: wanted.isr.map((brokerId) => ({ brokerId, brokerEpoch: epochOf(brokerId) ?? null })),
+    }
+    this.#options.logger.info(
+      { partition: partitionName(partition.topic, partition.partition), ...wanted },
+      'isr wanted',
+    )
+    this.#isrChanges.request(request, (answer) => partition.onIsrAnswer(wanted, answer))
+  }
+
+  /** Looks at the followers' lag twice within the time that they may have. */
+  #watchLag(): void {
+    if (this.#lagTimer !== undefined) return
+    const { platform, maxLagMs } = this.#options
+    const look = (): void => {
+      for (const { partition } of this.#hosted.values()) partition?.shrinkIsr(maxLagMs)
+      this.#lagTimer = platform.timers.set(maxLagMs / 2, look)
+    }
+    this.#lagTimer = platform.timers.set(maxLagMs / 2, look)
   }
 
   #deleteTopic(topic: TopicImage): void {
@@ -217,6 +289,7 @@ export class ReplicaManager implements ReplicaService {
   #leave(name: string, { partition }: Hosted): void {
     this.#hosted.delete(name)
     if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    if (partition !== undefined) this.#fetchers.unfollow(partition)
     partition?.remove()
   }
 
@@ -238,6 +311,7 @@ export class ReplicaManager implements ReplicaService {
     for (const [name, hosted] of [...this.#hosted]) {
       if (hosted.failure === undefined && !hosted.partition?.isOffline) continue
       const topic = image.topics.byId(hosted.topicId)
+      if (hosted.partition !== undefined) this.#fetchers.unfollow(hosted.partition)
       hosted.partition?.remove()
       if (topic !== undefined) this.#open(name, topic, hosted.image, image)
     }
@@ -364,7 +438,7 @@ export class ReplicaManager implements ReplicaService {
       }
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
-      const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
+      const refused = partition instanceof Partition ? this.#refusalOf(partition, asked, request) : partition
       if (refused !== undefined || !(partition instanceof Partition)) {
         refuse(index, refused as ReplicaRefused)
         continue
@@ -376,8 +450,14 @@ export class ReplicaManager implements ReplicaService {
         continue
       }
       if (!watched.has(partition)) {
-        const { committedBytes } = partition
-        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
+        const limit = request.follower === undefined ? 'committed' : 'appended'
+        watched.set(partition, {
+          partition,
+          limit,
+          readableBytesAtRead: partition.readableBytes(limit),
+          leaderEpochAtRead: partition.leaderEpoch,
+          maxBytes: asked.maxBytes,
+        })
       }
       const ownLimitBytes = Math.min(asked.maxBytes, leftBytes)
       const read = readPartition(partition, asked, request, ownLimitBytes, minOneBatch)
@@ -408,13 +488,28 @@ export class ReplicaManager implements ReplicaService {
     }
   }
 
+  #refusalOf(
+    partition: Partition,
+    { currentLeaderEpoch }: FetchPartition,
+    { follower, anyReplica }: FetchRequest,
+  ): ReplicaRefused | undefined {
+    if (anyReplica === true) return partition.checkReplica(currentLeaderEpoch)
+    const refused = partition.checkLeader(currentLeaderEpoch)
+    if (refused !== undefined || follower === undefined) return refused
+    // Of a run that has ended, or of a broker that has no replica.
+    const { replica, brokerEpoch } = follower
+    const registered = this.#image?.cluster.broker(replica)?.brokerEpoch ?? -1
+    const isStale = brokerEpoch !== -1 && brokerEpoch < registered
+    return isStale || !partition.hasReplica(replica) ? { ok: false, reason: 'not-leader-or-follower' } : undefined
+  }
+
   async listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome> {
     const partition = await this.#find(request)
     if (!(partition instanceof Partition)) return partition
     const refused = partition.checkLeader(request.currentLeaderEpoch)
     if (refused !== undefined) return refused
     const { log } = partition
-    const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
+    const endOffset = request.byFollower === true ? log.logEndOffset : consumersEnd(partition, request.isolation)
     try {
       switch (request.target) {
         case 'latest':
@@ -446,7 +541,8 @@ export class ReplicaManager implements ReplicaService {
     const { timers } = this.#options.platform
     return await new Promise((resolve) => {
       const timer = timers.set(request.timeoutMs, () => resolve({ ok: false, reason: 'request-timed-out' }))
-      void partition.deleteRecords(request.beforeOffset).then((outcome) => {
+      const isAlive = (replica: BrokerId) => this.#image?.cluster.broker(replica)?.fenced === false
+      void partition.deleteRecords(request.beforeOffset, isAlive).then((outcome) => {
         timer.cancel()
         resolve(outcome)
       })
@@ -499,11 +595,16 @@ function readPartition(
   limitBytes: number,
   minOneBatch: boolean,
 ): ReadResult | ReplicaRefused | Promise<ReadResult | ReplicaRefused> {
-  const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
   const { log } = partition
+  const { follower } = request
+  const endOffset = follower === undefined ? consumersEnd(partition, request.isolation) : log.logEndOffset
   if (isEpochUnknown(partition, asked)) return { ok: false, reason: 'offset-out-of-range' }
   if (asked.fetchOffset < log.logStartOffset || asked.fetchOffset > log.logEndOffset) {
     return { ok: false, reason: 'offset-out-of-range' }
+  }
+  if (follower !== undefined) {
+    const { fetchOffset, logStartOffset = 0 } = asked
+    partition.onFollowerFetch({ ...follower, fetchOffset, logStartOffset })
   }
   if (asked.fetchOffset >= endOffset || (limitBytes <= 0 && !minOneBatch)) return emptyRead
   try {
@@ -517,6 +618,10 @@ function readPartition(
   } catch (error) {
     return readFailure(error)
   }
+}
+
+function consumersEnd(partition: Partition, isolation: FetchRequest['isolation']): Offset {
+  return isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
 }
 
 function readOutcome(read: ReadResult | OffsetOutOfRange): ReadResult | ReplicaRefused {

@@ -8,7 +8,8 @@ import { connect, readPartition } from '../support/kafka-connection.ts'
 import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { produceBatch } from '../support/producing.ts'
-import { type RunningProgram, runPeer, startProgram } from '../support/programs.ts'
+import { type RunningProgram, startProgram } from '../support/programs.ts'
+import { ToolHost } from './java/tool-host.ts'
 
 // A call starts a Java machine, of which a busy machine makes a few a minute.
 vi.setConfig({ testTimeout: 180_000 })
@@ -16,24 +17,26 @@ vi.setConfig({ testTimeout: 180_000 })
 const tools = 'org.apache.kafka.tools'
 const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
-describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
+describeWithPeer('kafka-compiled', "Apache Kafka's console tools", (peer) => {
   let node: LoggedBroker
+  let host: ToolHost
   beforeAll(async () => {
+    host = new ToolHost(peer)
     node = await startLoggedBroker({ topics: [{ name: 'shared', partitions: 2 }, 'times'] })
   })
   afterAll(async () => {
+    await host[Symbol.asyncDispose]()
     await node[Symbol.asyncDispose]()
     expect(node.complaints()).toEqual([])
   })
 
   const command = (tool: string, ...args: string[]) => [
-    ...peer.args,
     `${tools}.${tool}`,
     '--bootstrap-server',
     node.bootstrapServers,
     ...args,
   ]
-  const attempt = (args: readonly string[], input = '') => runPeer(peer, args.slice(peer.args.length), { input })
+  const attempt = ([mainClass = '', ...args]: readonly string[], input?: string) => host.run(mainClass, args, input)
   const run = async (args: readonly string[], input?: string): Promise<string> => {
     const { exitCode, stdout, output } = await attempt(args, input)
     expect(exitCode, output).toBe(0)
@@ -201,7 +204,7 @@ describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
   })
 
   test('two consumers share a group, and the tools show its members, offsets and states', async () => {
-    const member = () => startProgram(peer.command, consumer('shared', '--group', 'pair'))
+    const member = () => startProgram(peer.command, [...peer.args, ...consumer('shared', '--group', 'pair')])
     const send = async (name: string) => {
       const client = await connect(node.bootstrapServers)
       for (const partition of [0, 1]) {

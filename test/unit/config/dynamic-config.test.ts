@@ -106,6 +106,17 @@ describe('what is described', () => {
   )
   const of = (list: ReturnType<typeof describeBrokerConfig>, name: string) => list.find((each) => each.name === name)
 
+  test('the rates of a throttled reassignment are listed only where they were set', () => {
+    const rate = 'leader.replication.throttled.rate'
+    expect(validateDynamicConfig(texts({ [rate]: '1000', 'follower.replication.throttled.rate': '0' }))).toBeUndefined()
+    expect(validateDynamicConfig(texts({ [rate]: '-1' }))).toBeDefined()
+    expect(of(describeBrokerConfig(configWith('', {})), rate)).toBeUndefined()
+    const set = configWith('', { [rate]: '1000' })
+    expect(set.values.leaderReplicationThrottledRate).toBe(1000)
+    expect(of(describeBrokerConfig(set), rate)).toMatchObject({ value: '1000' })
+    expect(of(describeClusterDefaults(configWith('', {}, { [rate]: '5' })), rate)).toMatchObject({ value: '5' })
+  })
+
   test('of a topic: every place, from the one that counts on', () => {
     const described = describeTopicConfig(new Map(), config)
     expect(of(described, 'retention.ms')).toMatchObject({

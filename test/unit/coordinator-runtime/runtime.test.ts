@@ -424,6 +424,83 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     expect(turns).toBe(1)
   })
 
+  test('of many partitions reads four at a time, and serves the first while others wait', async () => {
+    const partitions = Array.from({ length: 12 }, (_, partition) => partition)
+    for (const partition of partitions) {
+      store.preload(
+        buildBatch({ records: [{ timestamp: 1, key: Buffer.from('a'), value: Buffer.from('1') }] }),
+        partition,
+      )
+    }
+    const open = new Map<number, () => void>()
+    const begun: number[] = []
+    const { read } = store
+    store.read = async (of, leaderEpoch, fromOffset, maxBytes) => {
+      begun.push(of.partition)
+      await new Promise<void>((resolve) => open.set(of.partition, resolve))
+      return await read.call(store, of, leaderEpoch, fromOffset, maxBytes)
+    }
+    for (const partition of partitions) runtime.becomeLeader(partition, store.lead(partition, 1))
+    await time.settle()
+    expect(begun).toEqual([0, 1, 2, 3])
+    runtime.resign(1, 2 as LeaderEpoch) // what gives up makes place too
+    for (const partition of [0, 1]) open.get(partition)!()
+    await time.settle()
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5])
+    const [first, last] = [get('a', 0), get('a', 11)]
+    await time.settle()
+    expect(first.result).toEqual({ ok: true, value: '1' })
+    expect(last.result).toEqual({ ok: false, reason: 'coordinator-load-in-progress' })
+    for (let i = 2; i < 12; i++) {
+      open.get(i)!()
+      await time.settle()
+    }
+    expect(begun).toEqual(partitions)
+    const loaded = get('a', 11)
+    await time.settle()
+    expect(loaded.result).toEqual({ ok: true, value: '1' })
+  })
+
+  test('that waits for the high watermark keeps no other from loading', async () => {
+    store.commitsAtOnce = false
+    for (const partition of [0, 1, 2, 3, 4, 5]) {
+      await lead(1, partition)
+      put('a', '1', partition)
+    }
+    await time.settle()
+    for (const partition of [0, 1, 2, 3, 4, 5]) await lead(2, partition)
+    store.commit(5)
+    await time.advance(50)
+    const [waits, loaded] = [get('a', 0), get('a', 5)]
+    await time.settle()
+    expect(waits.result).toEqual({ ok: false, reason: 'coordinator-load-in-progress' })
+    expect(loaded.result).toEqual({ ok: true, value: '1' })
+    for (const partition of [0, 1, 2, 3, 4]) store.commit(partition)
+    await time.advance(50)
+    const late = get('a', 0)
+    await time.settle()
+    expect(late.result).toEqual({ ok: true, value: '1' })
+  })
+
+  test('of a log that cannot be read makes place for the next, each time', async () => {
+    for (const partition of [0, 1, 2, 3, 4, 5]) {
+      store.preload(
+        buildBatch({ records: [{ timestamp: 1, key: Buffer.from('a'), value: Buffer.from('1') }] }),
+        partition,
+      )
+    }
+    const { read } = store
+    store.read = async (of, ...rest) => {
+      if (of.partition < 5) throw new Error('EIO')
+      return await read.call(store, of, ...rest)
+    }
+    for (const partition of [0, 1, 2, 3, 4, 5]) await lead(1, partition)
+    await time.advance(10_000)
+    const loaded = get('a', 5)
+    await time.settle()
+    expect(loaded.result).toEqual({ ok: true, value: '1' })
+  })
+
   test('is not disturbed by a write of the epoch before that ends later', async () => {
     await lead(1)
     store.commitsAtOnce = false

@@ -68,7 +68,7 @@ class Quorum {
     const isAlone = this.membership.voters.length === 1
     const transport = options.transport ?? (isAlone ? undefined : this.hub.transportOf(id))
     const { keptEntries = 1000 } = options
-    const node = new RaftNode({ id, storage, transport, platform, logger, keptEntries })
+    const node = new RaftNode({ id, directoryId: zeroUuid, storage, transport, platform, logger, keptEntries })
     const running: Running = { id, node, storage, committed: [], state: [], leaderships: [], snapshots: [], faults: [] }
     node.onCommitted((entries) => {
       running.committed.push(...entries)
@@ -186,7 +186,14 @@ describe('a node that is the only voter', () => {
     await quorum.simulation.run(alone.node.stop())
     const { platform } = quorum.host(1)
     const storage = await openMemoryStorage({ timers: platform.timers, bootstrap: quorum.membership })
-    const never = new RaftNode({ id: 1 as NodeId, storage, transport: undefined, platform, logger })
+    const never = new RaftNode({
+      id: 1 as NodeId,
+      directoryId: zeroUuid,
+      storage,
+      transport: undefined,
+      platform,
+      logger,
+    })
     await never.stop()
     expect(never.state.role).toBe('follower')
   })
@@ -382,20 +389,24 @@ describe('a node whose event loop stood still (E14)', () => {
       start: (given) => {
         receiver = given
       },
+      setMembership: () => undefined,
+      learn: () => undefined,
       send: (message) => {
         sent.push(message)
       },
       stop: () => undefined,
     }
-    const node = new RaftNode({ id: 1 as NodeId, storage, transport, platform, logger })
+    const node = new RaftNode({ id: 1 as NodeId, directoryId: zeroUuid, storage, transport, platform, logger })
     await node.start()
     const heartbeat: Message = {
       type: 'heartbeat',
       from: 2 as NodeId,
+      fromDirectoryId: zeroUuid,
       to: 1 as NodeId,
       term: 1 as Term,
       commitIndex: 0 as LogIndex,
       commitTerm: 0 as Term,
+      readRound: 0,
     }
     const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
     return {

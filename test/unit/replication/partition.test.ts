@@ -2,10 +2,12 @@ import { expect, test } from 'vitest'
 import type { BrokerId, LeaderEpoch, PartitionEpoch } from '../../../src/base/index.ts'
 import type { PartitionImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
+import type { WantedIsr } from '../../../src/replication/in-sync-replicas.ts'
 import { Partition } from '../../../src/replication/partition.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const other = 2 as BrokerId
@@ -18,6 +20,7 @@ function image(changes: Partial<PartitionImage> = {}): PartitionImage {
     leader: self,
     leaderEpoch: 3 as LeaderEpoch,
     partitionEpoch: 0 as PartitionEpoch,
+    ...settledReplicas,
     ...changes,
   }
 }
@@ -25,6 +28,9 @@ function image(changes: Partial<PartitionImage> = {}): PartitionImage {
 function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } = {}) {
   const log = new FakeLog()
   const time = new ManualTime()
+  const isrsWanted: WantedIsr[] = []
+  const fetchAs = (replica: BrokerId, fetchOffset: number) =>
+    partition.onFollowerFetch({ replica, brokerEpoch: -1, fetchOffset, logStartOffset: 0 })
   const partition = new Partition({
     topic: 'orders',
     partition: 0,
@@ -33,11 +39,13 @@ function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } =
     log,
     wasEmptied: false,
     minInSyncReplicas: () => options.minInSyncReplicas ?? 1,
+    mayJoinIsr: () => true,
+    onIsrWanted: (_partition, wanted) => isrsWanted.push(wanted),
   })
   partition.applyImage(options.image ?? image())
   const append = (requiredAcks: 0 | 1 | -1, records = Buffer.from('abc')) =>
     partition.append({ topic: 'orders', partition: 0, records, requiredAcks, timeoutMs: 1000, origin: 'client' })
-  return { log, time, partition, append }
+  return { log, time, partition, append, fetchAs, isrsWanted }
 }
 
 /** The value of a promise that has settled by now, else 'pending'. */
@@ -69,13 +77,13 @@ test('Partition commits at append where acknowledgements do not wait for syncs',
 })
 
 test('Partition waits for every replica in the ISR before it answers acks=-1, but not for acks=1', async () => {
-  const { log, append, partition } = setUp({ image: image({ replicas: [self, other], isr: [self, other] }) })
+  const { log, append, fetchAs } = setUp({ image: image({ replicas: [self, other], isr: [self, other] }) })
   const all = append(-1)
   const one = append(1)
   log.completeFlush()
   expect(await settled(one)).toMatchObject({ ok: true })
   expect(await settled(all)).toBe('pending')
-  partition.setFollowerOffset(other, 3)
+  fetchAs(other, 3)
   expect(await settled(all)).toMatchObject({ ok: true, lastOffset: 2 })
 })
 
@@ -89,8 +97,8 @@ test('Partition tells when the ISR became too small after the append', async () 
   const setup = setUp({ image: image({ replicas: [self, other], isr: [self, other] }), minInSyncReplicas: 2 })
   const answer = setup.append(-1)
   setup.log.completeFlush()
-  setup.partition.setFollowerOffset(other, 3)
-  setup.partition.applyImage(image({ replicas: [self, other], isr: [self] }))
+  setup.fetchAs(other, 3)
+  setup.partition.applyImage(image({ replicas: [self, other], isr: [self], partitionEpoch: 1 as PartitionEpoch }))
   expect(await answer).toMatchObject({ ok: false, reason: 'not-enough-replicas-after-append' })
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { MetadataDelta, MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
@@ -8,6 +8,7 @@ import { silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const ordersId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
@@ -23,6 +24,7 @@ const orders: TopicImage = {
       leader: self,
       leaderEpoch: 0 as LeaderEpoch,
       partitionEpoch: 0 as PartitionEpoch,
+      ...settledReplicas,
     },
   ],
 }
@@ -30,7 +32,7 @@ const orders: TopicImage = {
 const image: MetadataImage = {
   index: 1,
   term: 1,
-  cluster: { size: 0, broker: () => undefined, brokers: () => [] },
+  cluster: { size: 0, broker: () => undefined, brokers: () => [], controllers: () => [] },
   topics: {
     size: 1,
     byName: () => orders,
@@ -70,6 +72,20 @@ function setUp(
     platform: { clock: time, timers: time } as unknown as Platform,
     logger: silentLogger,
     localId: self,
+    brokerEpoch: () => 5 as BrokerEpoch,
+    askForIsrs: async () => [],
+    maxLagMs: 30_000,
+    fetching: {
+      listenerName: 'PLAINTEXT',
+      settings: {
+        maxWaitMs: 500,
+        minBytes: 1,
+        maxPartitionBytes: 1000,
+        maxBytes: 1000,
+        backoffMs: 1000,
+        requestTimeoutMs: 30_000,
+      },
+    },
     topicConfig: () =>
       ({ minInSyncReplicas: 1, cleanupPolicy: { delete: true, compact: false }, ...topicConfig }) as TopicConfig,
     logs: {

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { zeroUuid } from '../../../../src/base/index.ts'
 import type { Random } from '../../../../src/platform/index.ts'
@@ -33,12 +34,20 @@ function entry(index: number, ofTerm: number, bytes = 1): Entry {
   return { index: at(index), term: term(ofTerm), type: 'data', data: Buffer.alloc(bytes, 120) }
 }
 
+/** All of `snapshot` in one message from node 2, the leader of term 5. */
+function chunkOf({ data, ...of }: Snapshot): Message {
+  const header = { ...of, totalBytes: data.length, dataCrc: crc32(data) }
+  const envelope = { from: id(2), fromDirectoryId: zeroUuid, to: id(1), term: term(5) } as const
+  return { type: 'snapshotChunk', ...envelope, header, offset: 0, data, crc: crc32(data) }
+}
+
 /** Node 1 with its disk, which `settle` writes to at once. */
 class Host {
   readonly durable: MemoryLog
   readonly log: RaftLog
   readonly core: RaftCore
   readonly applied: Entry[] = []
+  readonly chunks: Uint8Array[] = []
   hardState: HardState
 
   constructor(
@@ -63,11 +72,13 @@ class Host {
     this.hardState = {
       term: term(options.term ?? entries.at(-1)?.term ?? 0),
       votedFor: null,
+      votedDirectoryId: null,
       commitIndex: at(options.commit ?? 0),
     }
     this.log = new RaftLog(this.durable, this.hardState.commitIndex)
     this.core = new RaftCore({
       id: id(options.own ?? 1),
+      directoryId: zeroUuid,
       config: { ...config, ...options.config },
       log: this.log,
       hardState: this.hardState,
@@ -87,7 +98,13 @@ class Host {
     this.durable.append(ready.entriesToPersist)
     if (ready.hardState !== undefined) this.hardState = ready.hardState
     this.applied.push(...ready.committedEntries)
+    for (const chunk of ready.snapshotChunks) this.chunks.push(chunk.data)
     this.core.advance()
+    const last = ready.snapshotChunks.at(-1)
+    if (last !== undefined && last.offset + last.data.length === last.header.totalBytes) {
+      const { index, term, membership } = last.header
+      this.core.snapshotAssembled(index, { index, term, membership, data: Buffer.concat(this.chunks.splice(0)) })
+    }
     return ready.messages
   }
 
@@ -97,13 +114,27 @@ class Host {
     this.settle()
     for (const { id: voter } of this.core.membership.voters) {
       if (voter !== 1)
-        this.core.step({ type: 'preVoteAnswer', from: voter, to: id(1), term: term(this.core.term + 1), granted: true })
+        this.core.step({
+          type: 'preVoteAnswer',
+          from: voter,
+          fromDirectoryId: zeroUuid,
+          to: id(1),
+          term: term(this.core.term + 1),
+          granted: true,
+        })
       if (this.core.role === 'candidate') break
     }
     this.settle()
     for (const { id: voter } of this.core.membership.voters) {
       if (voter !== 1)
-        this.core.step({ type: 'voteAnswer', from: voter, to: id(1), term: this.core.term, granted: true })
+        this.core.step({
+          type: 'voteAnswer',
+          from: voter,
+          fromDirectoryId: zeroUuid,
+          to: id(1),
+          term: this.core.term,
+          granted: true,
+        })
     }
     this.settle()
     expect(this.core.role).toBe('leader')
@@ -115,6 +146,7 @@ class Host {
     this.core.step({
       type: 'appendAnswer',
       from: id(from),
+      fromDirectoryId: zeroUuid,
       to: id(1),
       term: this.core.term,
       index: at(index),
@@ -127,6 +159,7 @@ class Host {
     this.core.step({
       type: 'appendAnswer',
       from: id(from),
+      fromDirectoryId: zeroUuid,
       to: id(1),
       term: this.core.term,
       index: at(index),
@@ -145,28 +178,70 @@ describe('a candidate', () => {
     const host = new Host()
     host.core.campaign()
     host.settle()
-    host.core.step({ type: 'voteAnswer', from: id(3), to: id(1), term: term(5), granted: false })
+    host.core.step({
+      type: 'voteAnswer',
+      from: id(3),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: term(5),
+      granted: false,
+    })
     expect(host.core.role).toBe('follower')
     // The grant of the campaign before is of no use to the one that follows.
     host.core.campaign()
-    host.core.step({ type: 'preVoteAnswer', from: id(2), to: id(1), term: term(1), granted: true })
-    host.core.step({ type: 'preVoteAnswer', from: id(2), to: id(1), term: term(5), granted: true })
+    host.core.step({
+      type: 'preVoteAnswer',
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: term(1),
+      granted: true,
+    })
+    host.core.step({
+      type: 'preVoteAnswer',
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: term(5),
+      granted: true,
+    })
     expect([host.core.role, host.core.term]).toEqual(['preCandidate', 5])
-    host.core.step({ type: 'preVoteAnswer', from: id(2), to: id(1), term: term(6), granted: true })
+    host.core.step({
+      type: 'preVoteAnswer',
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: term(6),
+      granted: true,
+    })
     expect([host.core.role, host.core.term]).toEqual(['candidate', 6])
   })
 
   test('does not count a refusal with a higher term as a vote (E8)', () => {
     const host = new Host()
     host.core.campaign()
-    host.core.step({ type: 'preVoteAnswer', from: id(2), to: id(1), term: term(9), granted: false })
+    host.core.step({
+      type: 'preVoteAnswer',
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: term(9),
+      granted: false,
+    })
     expect([host.core.role, host.core.term]).toEqual(['follower', 9])
   })
 
   test('does not count votes that were meant for another', () => {
     const host = new Host()
     host.core.campaign()
-    host.core.step({ type: 'preVoteAnswer', from: id(2), to: id(3), term: term(1), granted: true })
+    host.core.step({
+      type: 'preVoteAnswer',
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(3),
+      term: term(1),
+      granted: true,
+    })
     expect(host.core.role).toBe('preCandidate')
   })
 
@@ -175,12 +250,26 @@ describe('a candidate', () => {
     host.core.campaign()
     host.settle()
     for (const from of [2, 3]) {
-      host.core.step({ type: 'preVoteAnswer', from: id(from), to: id(1), term: term(1), granted: true })
+      host.core.step({
+        type: 'preVoteAnswer',
+        from: id(from),
+        fromDirectoryId: zeroUuid,
+        to: id(1),
+        term: term(1),
+        granted: true,
+      })
     }
     const ready = host.core.ready()!
     expect(ready).toMatchObject({ hardState: { term: 1, votedFor: 1 }, mustSync: true })
     for (const from of [2, 2, 2, 3]) {
-      host.core.step({ type: 'voteAnswer', from: id(from), to: id(1), term: term(1), granted: true })
+      host.core.step({
+        type: 'voteAnswer',
+        from: id(from),
+        fromDirectoryId: zeroUuid,
+        to: id(1),
+        term: term(1),
+        granted: true,
+      })
     }
     expect(host.core.role).toBe('candidate')
     host.finish(ready)
@@ -216,7 +305,16 @@ describe('a voter', () => {
     const host = new Host()
     for (let tick = 0; tick < 9; tick++) {
       host.core.tick()
-      host.core.step({ type: 'preVote', from: id(2), to: id(1), term: term(1), lastIndex: at(0), lastTerm: term(0) })
+      host.core.step({
+        type: 'preVote',
+        from: id(2),
+        fromDirectoryId: zeroUuid,
+        to: id(1),
+        term: term(1),
+        lastIndex: at(0),
+        lastTerm: term(0),
+        isTransfer: false,
+      })
     }
     const granted = host.settle().filter((message) => message.type === 'preVoteAnswer' && message.granted)
     expect(granted).toHaveLength(9)
@@ -227,7 +325,16 @@ describe('a voter', () => {
   test('votes once in a term, and for the same candidate again', () => {
     const host = new Host()
     const ask = (from: number) => {
-      host.core.step({ type: 'vote', from: id(from), to: id(1), term: term(1), lastIndex: at(0), lastTerm: term(0) })
+      host.core.step({
+        type: 'vote',
+        from: id(from),
+        fromDirectoryId: zeroUuid,
+        to: id(1),
+        term: term(1),
+        lastIndex: at(0),
+        lastTerm: term(0),
+        isTransfer: false,
+      })
       return host.settle().map((message) => message.type === 'voteAnswer' && message.granted)
     }
     expect([ask(2), ask(3), ask(2)]).toEqual([[true], [false], [true]])
@@ -282,7 +389,14 @@ describe('a leader', () => {
     host.propose('a')
     host.settle()
     host.reject(2, 1, 0, 0)
-    host.core.step({ type: 'heartbeatAnswer', from: id(2), to: id(1), term: host.core.term })
+    host.core.step({
+      type: 'heartbeatAnswer',
+      readRound: 0,
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: host.core.term,
+    })
     expect(host.settle().filter(({ to }) => to === 2).length).toBeLessThanOrEqual(2)
     for (let i = 0; i < 5; i++) {
       host.reject(2, 1, 0, 0)
@@ -297,10 +411,14 @@ describe('a leader', () => {
     expect(host.log.term(at(7))).toBe('compacted')
     host.reject(3, 9, 0, 0)
     host.reject(3, 9, 0, 0)
-    expect(host.settle()).toMatchObject([{ type: 'snapshot', to: 3, snapshot: { index: 8 } }])
+    expect(host.settle()).toMatchObject([{ type: 'snapshotChunk', to: 3, header: { index: 8 } }])
     host.core.reportSnapshotFailed(id(3))
-    host.core.step({ type: 'heartbeatAnswer', from: id(3), to: id(1), term: host.core.term })
-    expect(host.settle()).toMatchObject([{ type: 'snapshot', to: 3 }])
+    host.core.tick()
+    expect(host.settle()).toMatchObject([
+      { type: 'snapshotChunk', to: 3 },
+      { type: 'heartbeat' },
+      { type: 'heartbeat' },
+    ])
     host.acknowledge(3, 8)
     expect(host.settle()).toMatchObject([{ type: 'append', prevIndex: 8 }])
   })
@@ -351,7 +469,15 @@ describe('a leader', () => {
     const host = new Host().lead()
     host.propose('a')
     host.settle()
-    host.core.step({ type: 'appendAnswer', from: id(2), to: id(1), term: term(0), index: at(2), rejection: null })
+    host.core.step({
+      type: 'appendAnswer',
+      from: id(2),
+      fromDirectoryId: zeroUuid,
+      to: id(1),
+      term: term(0),
+      index: at(2),
+      rejection: null,
+    })
     expect(host.core.commitIndex).toBe(0)
   })
 })
@@ -361,6 +487,7 @@ describe('a follower', () => {
     const message: Message = {
       type: 'append',
       from: id(2),
+      fromDirectoryId: zeroUuid,
       to: id(1),
       term: term(5),
       prevIndex: at(prevIndex),
@@ -385,10 +512,12 @@ describe('a follower', () => {
       host.core.step({
         type: 'heartbeat',
         from: id(2),
+        fromDirectoryId: zeroUuid,
         to: id(1),
         term: term(5),
         commitIndex: at(index),
         commitTerm: term(ofTerm),
+        readRound: 0,
       })
       return host.core.commitIndex
     }
@@ -417,7 +546,7 @@ describe('a follower', () => {
         membership: membershipOf(5),
         data: Buffer.from('s'),
       }
-      host.core.step({ type: 'snapshot', from: id(2), to: id(1), term: term(5), snapshot })
+      host.core.step(chunkOf(snapshot))
       return host.settle().at(-1)
     }
     expect(offer(1, 1)).toMatchObject({ type: 'appendAnswer', index: 2 })
@@ -434,11 +563,14 @@ describe('a follower', () => {
   test('goes on appending while a snapshot is being written', () => {
     const host = new Host()
     const snapshot: Snapshot = { index: at(7), term: term(3), membership: membershipOf(3), data: Buffer.from('s') }
-    host.core.step({ type: 'snapshot', from: id(2), to: id(1), term: term(5), snapshot })
+    host.core.step(chunkOf(snapshot))
+    host.finish(host.core.ready()!)
     const ready = host.core.ready()!
+    expect(ready.snapshot).toEqual(snapshot)
     host.core.step({
       type: 'append',
       from: id(2),
+      fromDirectoryId: zeroUuid,
       to: id(1),
       term: term(5),
       prevIndex: at(7),
@@ -472,6 +604,7 @@ test('RaftCore skips a whole term per round trip when logs differ (R6)', () => {
     host.core.step({
       type: 'append',
       from: id(2),
+      fromDirectoryId: zeroUuid,
       to: id(1),
       term: term(9),
       prevIndex: at(prev),
