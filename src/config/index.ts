@@ -60,6 +60,7 @@ export {
   type ValuesOf,
 } from './keys.ts'
 export type { ListenerConfig } from './listeners.ts'
+export { nearestOf } from './nearest.ts'
 export type { QuorumVoter } from './quorum.ts'
 export type { ConfigInput, SettingSource, SettingValue } from './sources.ts'
 export {

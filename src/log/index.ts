@@ -39,9 +39,19 @@
  * Sources: Kafka's log format (KIP-98), leader epochs (KIP-101, KIP-279), log directory failure (KIP-112), compaction with
  * delete horizons (KIP-58, KIP-354, KIP-534).
  */
+export {
+  highWatermarkFile,
+  logStartFile,
+  readEpochs,
+  readOffsets,
+  readPartitionMetadata,
+  recoveryPointFile,
+} from './checkpoint-files.ts'
+export type { EpochEntry } from './epoch-cache.ts'
 export { ClusterIdMismatchError, StorageError } from './errors.ts'
 export { type FlushLane, FlushScheduler } from './flush-scheduler.ts'
 export { HandlePool, type PooledFile } from './handle-pool.ts'
+export { offsetEntryBytes, timeEntryBytes } from './indexes.ts'
 export {
   type LogDirectoryStatus,
   type LogManager,
@@ -52,6 +62,7 @@ export {
   openLogManager,
 } from './log-manager.ts'
 export { readMetaProperties } from './meta-properties.ts'
+export { decodeProducerSnapshot } from './producer-snapshot.ts'
 export type {
   ActiveProducer,
   Appended,

@@ -25,7 +25,7 @@
  * - Nothing that a peer sends reaches further than its own connection.
  */
 export type { ConnectionLimits } from './connection-limits.ts'
-export { KafkaClientError } from './errors.ts'
+export { FrameError, KafkaClientError } from './errors.ts'
 export { KafkaClient, type KafkaClientOptions } from './kafka-client.ts'
 export { KafkaServer, type KafkaServerOptions, type ServerStatistics } from './kafka-server.ts'
 export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler, ResponseLoan } from './request-handler.ts'

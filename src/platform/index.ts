@@ -44,4 +44,5 @@ export type {
   Timer,
   Timers,
 } from './ports.ts'
+export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'
