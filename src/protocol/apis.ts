@@ -1,5 +1,11 @@
 import type { ApiMessage } from './message.ts'
+import { AddRaftVoterRequest, AddRaftVoterResponse } from './messages/add-raft-voter.ts'
 import { AlterConfigsRequest, AlterConfigsResponse } from './messages/alter-configs.ts'
+import {
+  AlterPartitionReassignmentsRequest,
+  AlterPartitionReassignmentsResponse,
+} from './messages/alter-partition-reassignments.ts'
+import { AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse } from './messages/alter-replica-log-dirs.ts'
 import { ApiVersionsRequest, ApiVersionsResponse } from './messages/api-versions.ts'
 import { CreatePartitionsRequest, CreatePartitionsResponse } from './messages/create-partitions.ts'
 import { CreateTopicsRequest, CreateTopicsResponse } from './messages/create-topics.ts'
@@ -16,6 +22,7 @@ import {
   DescribeTopicPartitionsRequest,
   DescribeTopicPartitionsResponse,
 } from './messages/describe-topic-partitions.ts'
+import { ElectLeadersRequest, ElectLeadersResponse } from './messages/elect-leaders.ts'
 import { FetchRequest, FetchResponse } from './messages/fetch.ts'
 import { FindCoordinatorRequest, FindCoordinatorResponse } from './messages/find-coordinator.ts'
 import { HeartbeatRequest, HeartbeatResponse } from './messages/heartbeat.ts'
@@ -29,15 +36,22 @@ import { LeaveGroupRequest, LeaveGroupResponse } from './messages/leave-group.ts
 import { ListConfigResourcesRequest, ListConfigResourcesResponse } from './messages/list-config-resources.ts'
 import { ListGroupsRequest, ListGroupsResponse } from './messages/list-groups.ts'
 import { ListOffsetsRequest, ListOffsetsResponse } from './messages/list-offsets.ts'
+import {
+  ListPartitionReassignmentsRequest,
+  ListPartitionReassignmentsResponse,
+} from './messages/list-partition-reassignments.ts'
 import { MetadataRequest, MetadataResponse } from './messages/metadata.ts'
 import { OffsetCommitRequest, OffsetCommitResponse } from './messages/offset-commit.ts'
 import { OffsetDeleteRequest, OffsetDeleteResponse } from './messages/offset-delete.ts'
 import { OffsetFetchRequest, OffsetFetchResponse } from './messages/offset-fetch.ts'
 import { OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse } from './messages/offset-for-leader-epoch.ts'
 import { ProduceRequest, ProduceResponse } from './messages/produce.ts'
+import { RemoveRaftVoterRequest, RemoveRaftVoterResponse } from './messages/remove-raft-voter.ts'
 import { SaslAuthenticateRequest, SaslAuthenticateResponse } from './messages/sasl-authenticate.ts'
 import { SaslHandshakeRequest, SaslHandshakeResponse } from './messages/sasl-handshake.ts'
 import { SyncGroupRequest, SyncGroupResponse } from './messages/sync-group.ts'
+import { UnregisterBrokerRequest, UnregisterBrokerResponse } from './messages/unregister-broker.ts'
+import { UpdateFeaturesRequest, UpdateFeaturesResponse } from './messages/update-features.ts'
 
 /** One Kafka API: its key, its name, and what travels each way. */
 export interface Api<Request extends ApiMessage = ApiMessage, Response extends ApiMessage = ApiMessage> {
@@ -71,20 +85,36 @@ export const apis = {
   OffsetForLeaderEpoch: api(23, 'OffsetForLeaderEpoch', OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
   DescribeConfigs: api(32, 'DescribeConfigs', DescribeConfigsRequest, DescribeConfigsResponse),
   AlterConfigs: api(33, 'AlterConfigs', AlterConfigsRequest, AlterConfigsResponse),
+  AlterReplicaLogDirs: api(34, 'AlterReplicaLogDirs', AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse),
   DescribeLogDirs: api(35, 'DescribeLogDirs', DescribeLogDirsRequest, DescribeLogDirsResponse),
   SaslAuthenticate: api(36, 'SaslAuthenticate', SaslAuthenticateRequest, SaslAuthenticateResponse),
   CreatePartitions: api(37, 'CreatePartitions', CreatePartitionsRequest, CreatePartitionsResponse),
   DeleteGroups: api(42, 'DeleteGroups', DeleteGroupsRequest, DeleteGroupsResponse),
+  ElectLeaders: api(43, 'ElectLeaders', ElectLeadersRequest, ElectLeadersResponse),
   IncrementalAlterConfigs: api(
     44,
     'IncrementalAlterConfigs',
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
   ),
+  AlterPartitionReassignments: api(
+    45,
+    'AlterPartitionReassignments',
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+  ),
+  ListPartitionReassignments: api(
+    46,
+    'ListPartitionReassignments',
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+  ),
   OffsetDelete: api(47, 'OffsetDelete', OffsetDeleteRequest, OffsetDeleteResponse),
   DescribeQuorum: api(55, 'DescribeQuorum', DescribeQuorumRequest, DescribeQuorumResponse),
+  UpdateFeatures: api(57, 'UpdateFeatures', UpdateFeaturesRequest, UpdateFeaturesResponse),
   DescribeCluster: api(60, 'DescribeCluster', DescribeClusterRequest, DescribeClusterResponse),
   DescribeProducers: api(61, 'DescribeProducers', DescribeProducersRequest, DescribeProducersResponse),
+  UnregisterBroker: api(64, 'UnregisterBroker', UnregisterBrokerRequest, UnregisterBrokerResponse),
   ListConfigResources: api(74, 'ListConfigResources', ListConfigResourcesRequest, ListConfigResourcesResponse),
   DescribeTopicPartitions: api(
     75,
@@ -92,6 +122,8 @@ export const apis = {
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
   ),
+  AddRaftVoter: api(80, 'AddRaftVoter', AddRaftVoterRequest, AddRaftVoterResponse),
+  RemoveRaftVoter: api(81, 'RemoveRaftVoter', RemoveRaftVoterRequest, RemoveRaftVoterResponse),
 } as const
 
 const byKey = new Map<number, Api>(Object.values(apis).map((each) => [each.key, each]))
