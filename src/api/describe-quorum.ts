@@ -1,3 +1,4 @@
+import type { QuorumFacts, QuorumMember } from '../coordination/index.ts'
 import { apis, type DescribeQuorumResponse, ErrorCode, type MessageInput } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorMessageOf } from './errors.ts'
@@ -8,18 +9,22 @@ import { metadataTopic } from './topic-names.ts'
  *
  *   1  times of fetches     2  directory ids, error messages, endpoints of the voters
  *
- * The quorum speaks Raft of its own, so a voter has no endpoint that a Kafka client could use: its list is empty. Offsets are
- * those of the metadata log as Kafka counts them, exclusive. Only the leader knows how far the others are.
+ * Any broker takes it and asks the leader, who alone knows how far the others are. Offsets are those of the metadata log as
+ * Kafka counts them, exclusive; times are of this broker's clock. The endpoints of voters are for people and for other nodes: the
+ * quorum speaks Raft of its own there, which no Kafka client does. A request that asks for anything beside partition 0 of the
+ * metadata topic is told about nothing.
  */
 export const describeQuorum = defineApi({
   api: apis.DescribeQuorum,
   versions: { min: 0, max: 2 },
-  handle({ topics }, context) {
-    const asksOther = topics.some(
-      ({ topicName, partitions }) =>
-        topicName !== metadataTopic || partitions.some(({ partitionIndex }) => partitionIndex !== 0),
-    )
-    if (topics.length === 0 || asksOther) {
+  async handle({ topics }, context) {
+    const [topic, ...others] = topics
+    const asksThisAlone =
+      others.length === 0 &&
+      topic?.topicName === metadataTopic &&
+      topic.partitions.length === 1 &&
+      topic.partitions[0]?.partitionIndex === 0
+    if (!asksThisAlone) {
       const errorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
       const refusedTopics = topics.map(({ topicName, partitions }) => ({
         topicName,
@@ -27,7 +32,9 @@ export const describeQuorum = defineApi({
       }))
       return { body: { ...top(ErrorCode.NONE, context.apiVersion), topics: refusedTopics } }
     }
-    return { body: answer(context) }
+    const { coordination, config } = context.services
+    const quorum = await coordination.admin.describeQuorum({ timeoutMs: config.values.requestTimeoutMs })
+    return { body: answer(quorum, context) }
   },
   fault: (_request, errorCode, apiVersion) => ({ ...top(errorCode, apiVersion), topics: [] }),
 })
@@ -35,35 +42,41 @@ export const describeQuorum = defineApi({
 type Body = MessageInput<typeof DescribeQuorumResponse>
 type PartitionAnswer = Body['topics'][number]['partitions'][number]
 
-function answer(context: RequestContext): Body {
-  const { apiVersion, services } = context
-  const { coordination, platform } = services
-  const quorum = coordination.quorum()
-  if (quorum === undefined || quorum.leaderId !== services.brokerId) {
-    return { ...top(ErrorCode.NOT_LEADER_OR_FOLLOWER, apiVersion), topics: [] }
-  }
-  const nowMs = platform.clock.now()
-  const currentVoters = quorum.voters.map(({ id, directoryId }) => {
-    const isHere = id === services.brokerId
-    const atMs = isHere ? nowMs : -1
-    return {
-      replicaId: id,
-      logEndOffset: isHere ? quorum.logEndOffset : -1,
-      lastFetchTimestamp: atMs,
-      lastCaughtUpTimestamp: atMs,
-      ...(apiVersion >= 2 ? { replicaDirectoryId: directoryId } : {}),
-    }
+function answer(quorum: QuorumFacts, { apiVersion, services }: RequestContext): Body {
+  const nowMs = services.platform.clock.now()
+  const memberAnswer = ({ id, directoryId, logEndOffset, lastContactMs, lastCaughtUpMs }: QuorumMember) => ({
+    replicaId: id,
+    logEndOffset,
+    lastFetchTimestamp: timeOf(lastContactMs, nowMs),
+    lastCaughtUpTimestamp: timeOf(lastCaughtUpMs, nowMs),
+    ...(apiVersion >= 2 ? { replicaDirectoryId: directoryId } : {}),
   })
   const partition = {
     ...none(0, ErrorCode.NONE, apiVersion),
     leaderId: quorum.leaderId,
     leaderEpoch: quorum.term,
     highWatermark: quorum.highWatermark,
-    currentVoters,
+    currentVoters: quorum.voters.map(memberAnswer),
+    observers: quorum.observers.map(memberAnswer),
   }
-  const nodes = apiVersion >= 2 ? { nodes: quorum.voters.map(({ id }) => ({ nodeId: id, listeners: [] })) } : {}
+  const nodes =
+    apiVersion >= 2
+      ? { nodes: quorum.voters.map(({ id, endpoint }) => ({ nodeId: id, listeners: listenersOf(endpoint) })) }
+      : {}
   const topics = [{ topicName: metadataTopic, partitions: [partition] }]
   return { ...top(ErrorCode.NONE, apiVersion), topics, ...nodes }
+}
+
+function timeOf(agoMs: number | null, nowMs: number): number {
+  return agoMs === null ? -1 : nowMs - agoMs
+}
+
+/** `host:port`, an IPv6 address in brackets. */
+function listenersOf(endpoint: string | null) {
+  const colon = endpoint?.lastIndexOf(':') ?? -1
+  if (endpoint === null || colon < 0) return []
+  const host = endpoint.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
+  return [{ name: 'CONTROLLER', host, port: Number(endpoint.slice(colon + 1)) }]
 }
 
 function top(errorCode: ErrorCode, apiVersion: number) {

@@ -80,6 +80,7 @@ export type {
   IsrChangeRefusal,
   IsrChangeResult,
   IsrMember,
+  ListReassignmentsRequest,
   OngoingReassignment,
   ProducerIdsResult,
   ReassignmentRequest,

@@ -6,6 +6,7 @@ import { knowsSeveralBrokers, type PartitionChange, PartitionRules } from './par
 import { isReassigned, plannedReassignment, type ReplicaState, revertedReassignment } from './reassignment-plan.ts'
 import type {
   AlterReassignmentsRequest,
+  ListReassignmentsRequest,
   OngoingReassignment,
   ReassignmentRequest,
   ReassignmentResult,
@@ -117,7 +118,7 @@ function cancellation(rules: PartitionRules, topic: TopicImage, partition: Parti
 /** Those that run: of all topics when `partitions` is null, which costs a walk over all partitions. */
 export function listPartitionReassignments(
   image: MetadataImage,
-  partitions: readonly { readonly topic: string; readonly partition: number }[] | null,
+  partitions: ListReassignmentsRequest['partitions'],
 ): OngoingReassignment[] {
   const found: OngoingReassignment[] = []
   const add = (topic: string, { partition, replicas, addingReplicas, removingReplicas }: PartitionImage) =>

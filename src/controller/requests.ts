@@ -268,6 +268,11 @@ export type ReassignmentResult =
       readonly message: string
     }
 
+export interface ListReassignmentsRequest {
+  /** Null for those of all topics. */
+  readonly partitions: readonly { readonly topic: string; readonly partition: number }[] | null
+}
+
 /** A reassignment that runs. */
 export interface OngoingReassignment {
   readonly topic: string

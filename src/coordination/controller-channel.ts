@@ -1,4 +1,4 @@
-import type { BrokerId } from '../base/index.ts'
+import type { BrokerId, Uuid } from '../base/index.ts'
 import type {
   AlterConfigRequest,
   AlterConfigResult,
@@ -22,6 +22,8 @@ import type {
   ElectLeaderResult,
   ElectLeadersRequest,
   FeatureUpdate,
+  ListReassignmentsRequest,
+  OngoingReassignment,
   ProducerIdsResult,
   ReassignmentResult,
   RegisterBrokerResult,
@@ -29,8 +31,9 @@ import type {
   UnregisterBrokerResult,
   UpdateFeaturesResult,
 } from '../controller/index.ts'
+import type { ChangeVotersResult, QuorumFacts } from './coordination.ts'
 
-/** What a broker may ask of the active controller: plain data, fit to be sent. */
+/** What a broker may ask of the active controller, or of the quorum's leader, which it is: plain data, fit to be sent. */
 export interface ControllerRequests {
   readonly createTopics: {
     readonly request: { readonly requests: readonly CreateTopicRequest[]; readonly validateOnly: boolean }
@@ -61,12 +64,30 @@ export interface ControllerRequests {
     readonly request: AlterReassignmentsRequest
     readonly response: readonly ReassignmentResult[]
   }
+  readonly listPartitionReassignments: {
+    readonly request: ListReassignmentsRequest
+    readonly response: readonly OngoingReassignment[]
+  }
   readonly assignReplicasToDirs: { readonly request: AssignReplicasRequest; readonly response: AssignReplicasResult }
   readonly updateFeatures: {
     readonly request: { readonly updates: readonly FeatureUpdate[]; readonly validateOnly: boolean }
     readonly response: UpdateFeaturesResult
   }
   readonly allocateProducerIds: { readonly request: BrokerRun; readonly response: ProducerIdsResult }
+  readonly describeQuorum: { readonly request: Readonly<Record<never, never>>; readonly response: QuorumFacts }
+  readonly addVoter: {
+    readonly request: {
+      readonly id: BrokerId
+      readonly directoryId: Uuid
+      readonly endpoint: string
+      readonly timeoutMs: number
+    }
+    readonly response: ChangeVotersResult
+  }
+  readonly removeVoter: {
+    readonly request: { readonly id: BrokerId; readonly directoryId: Uuid; readonly timeoutMs: number }
+    readonly response: ChangeVotersResult
+  }
 }
 
 export type ControllerRequestKind = keyof ControllerRequests

@@ -3,6 +3,7 @@ import type {
   AlterConfigRequest,
   AlterConfigResult,
   AlterPartitionResult,
+  AlterReassignmentsRequest,
   BrokerRegistration,
   CreatePartitionsRequest,
   CreatePartitionsResult,
@@ -10,7 +11,15 @@ import type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  ElectLeaderResult,
+  ElectLeadersRequest,
+  FeatureUpdate,
   IsrChange,
+  ListReassignmentsRequest,
+  OngoingReassignment,
+  ReassignmentResult,
+  UnregisterBrokerResult,
+  UpdateFeaturesResult,
 } from '../controller/index.ts'
 import type { MetadataDelta, MetadataImage } from '../metadata/index.ts'
 
@@ -36,8 +45,6 @@ export interface Coordination {
   /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage
   readonly state: CoordinationState
-  /** The metadata quorum as this node knows it; undefined in ZooKeeper mode. */
-  quorum(): QuorumFacts | undefined
   /**
    * Called in order with each change; `image` is `newImage` by then, and `delta.base` the image before. Listeners are added
    * before `start`. One that throws is a fault.
@@ -73,15 +80,49 @@ export interface CoordinationState {
   readonly appliedIndex: number
 }
 
+/** The metadata quorum as its leader knows it. */
 export interface QuorumFacts {
-  /** Null while none is known. */
-  readonly leaderId: BrokerId | null
+  readonly leaderId: BrokerId
   readonly term: number
-  readonly voters: readonly { readonly id: BrokerId; readonly directoryId: Uuid }[]
-  /** Next offset to be committed, and of this node's log to be written; exclusive. */
+  /** Next offset to be committed; exclusive. */
   readonly highWatermark: Offset
-  readonly logEndOffset: Offset
+  readonly voters: readonly QuorumMember[]
+  /** Who follows without a vote. */
+  readonly observers: readonly QuorumMember[]
 }
+
+export interface QuorumMember {
+  readonly id: BrokerId
+  readonly directoryId: Uuid
+  /** `host:port` where other nodes reach it; null where that isn't known. */
+  readonly endpoint: string | null
+  /** Next offset of its log to be written, as far as the leader knows; exclusive. */
+  readonly logEndOffset: Offset
+  /** How long ago it was heard, and had all that the leader had; null for not in this term. */
+  readonly lastContactMs: number | null
+  readonly lastCaughtUpMs: number | null
+}
+
+/** A node and its metadata folder, which together have a vote. */
+export interface QuorumVoter {
+  readonly id: BrokerId
+  readonly directoryId: Uuid
+}
+
+export type ChangeVotersResult =
+  | { readonly ok: true }
+  | {
+      readonly ok: false
+      readonly reason:
+        | 'busy'
+        | 'timeout'
+        | 'duplicate-voter'
+        | 'voter-not-found'
+        | 'last-voter'
+        | 'too-many'
+        | 'no-transport'
+      readonly message: string
+    }
 
 /** Requests to the controller. Outcomes are values; a fault (no controller within the timeout, quorum lost) rejects with `CoordinationError`. */
 export interface Admin {
@@ -93,10 +134,30 @@ export interface Admin {
   ): Promise<readonly CreatePartitionsResult[]>
   /** Changes keys of topics and brokers: single ones, or all of a resource. */
   alterConfigs(requests: readonly AlterConfigRequest[], options: AdminOptions): Promise<readonly AlterConfigResult[]>
+  electLeaders(request: ElectLeadersRequest, options: TimeLimit): Promise<readonly ElectLeaderResult[]>
+  /** One result for each request, in order. */
+  alterPartitionReassignments(
+    request: AlterReassignmentsRequest,
+    options: TimeLimit,
+  ): Promise<readonly ReassignmentResult[]>
+  /** Those that run; of all topics when `partitions` is null. */
+  listPartitionReassignments(
+    partitions: ListReassignmentsRequest['partitions'],
+    options: TimeLimit,
+  ): Promise<readonly OngoingReassignment[]>
+  updateFeatures(updates: readonly FeatureUpdate[], options: AdminOptions): Promise<UpdateFeaturesResult>
+  unregisterBroker(brokerId: BrokerId, options: TimeLimit): Promise<UnregisterBrokerResult>
+  describeQuorum(options: TimeLimit): Promise<QuorumFacts>
+  /** `endpoint`: `host:port` where the other nodes reach it. It runs already, as an observer. */
+  addVoter(voter: QuorumVoter & { readonly endpoint: string }, options: TimeLimit): Promise<ChangeVotersResult>
+  removeVoter(voter: QuorumVoter, options: TimeLimit): Promise<ChangeVotersResult>
 }
 
-export interface AdminOptions {
+export interface TimeLimit {
   readonly timeoutMs: number
+}
+
+export interface AdminOptions extends TimeLimit {
   /** Check everything, change nothing. */
   readonly validateOnly?: boolean
 }

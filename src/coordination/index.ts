@@ -25,6 +25,7 @@ export type {
   AlterConfigRequest,
   AlterConfigResult,
   AlterPartitionResult,
+  AlterReassignmentsRequest,
   BrokerRegistration,
   ConfigChange,
   CreatePartitionsRequest,
@@ -34,17 +35,29 @@ export type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  ElectLeaderResult,
+  ElectLeadersRequest,
+  FeatureUpdate,
   IsrChange,
   IsrChangeRefusal,
   IsrChangeResult,
+  OngoingReassignment,
+  ReassignmentRequest,
+  ReassignmentResult,
+  UnregisterBrokerResult,
+  UpdateFeaturesResult,
 } from '../controller/index.ts'
 export type {
   Admin,
   AdminOptions,
+  ChangeVotersResult,
   Coordination,
   CoordinationState,
   MetadataListener,
   QuorumFacts,
+  QuorumMember,
+  QuorumVoter,
+  TimeLimit,
 } from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
 export { AcceptedStreams } from './peers/accepted-streams.ts'

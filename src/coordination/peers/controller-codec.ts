@@ -81,6 +81,7 @@ const shapes: Readonly<Record<ControllerRequestKind, Shape>> = {
     requests: arrayOf(struct({ topic: text, partition: whole, replicas: nullable(arrayOf(whole)) })),
     allowReplicationFactorChange: flag,
   }),
+  listPartitionReassignments: struct({ partitions: nullable(arrayOf(topicPartition)) }),
   assignReplicasToDirs: struct({
     ...run,
     assignments: arrayOf(struct({ topicId: uuid, partition: whole, directory: uuid })),
@@ -90,6 +91,9 @@ const shapes: Readonly<Record<ControllerRequestKind, Shape>> = {
     validateOnly: flag,
   }),
   allocateProducerIds: struct(run),
+  describeQuorum: struct({}),
+  addVoter: struct({ id: whole, directoryId: uuid, endpoint: text, timeoutMs: whole }),
+  removeVoter: struct({ id: whole, directoryId: uuid, timeoutMs: whole }),
 }
 
 function isRequestKind(kind: string): kind is ControllerRequestKind {

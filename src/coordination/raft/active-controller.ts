@@ -22,6 +22,7 @@ import {
   growInternalTopics,
   handleHeartbeat,
   isActive,
+  listPartitionReassignments,
   type RecordSink,
   registerBroker,
   registerController,
@@ -30,7 +31,7 @@ import {
 } from '../../controller/index.ts'
 import type { MetadataImage, MetadataRecord } from '../../metadata/index.ts'
 import type { Clock, Random } from '../../platform/index.ts'
-import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
+import type { ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
 
 export interface ActiveControllerOptions {
   readonly sink: RecordSink
@@ -58,8 +59,11 @@ const maxQueuedRequests = 10_000
 /** A few MB: well below what the Raft log takes before it refuses. */
 const maxUnstoredRecords = 50_000
 
+/** Requests that are about metadata. The others are about the quorum, which Raft answers. */
+export type DecisionKind = Exclude<ControllerRequestKind, 'describeQuorum' | 'addVoter' | 'removeVoter'>
+
 type Handlers = {
-  readonly [Kind in ControllerRequestKind]: (
+  readonly [Kind in DecisionKind]: (
     request: ControllerRequests[Kind]['request'],
   ) => Decide<ControllerRequests[Kind]['response']>
 }
@@ -68,7 +72,7 @@ type Handlers = {
  * The controller, where this node is it: each request becomes a decision with all that decisions may not take for
  * themselves (ids, a random start, who is alive), and the loop does the rest.
  */
-export class ActiveController implements ControllerChannel {
+export class ActiveController {
   readonly loop: ControllerLoop
   readonly #options: ActiveControllerOptions
   readonly #handlers: Handlers
@@ -97,7 +101,7 @@ export class ActiveController implements ControllerChannel {
     this.#decide((head) => clusterStart(head, clusterId, settings))
   }
 
-  ask<Kind extends ControllerRequestKind>(
+  ask<Kind extends DecisionKind>(
     kind: Kind,
     request: ControllerRequests[Kind]['request'],
   ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>> {
@@ -206,6 +210,9 @@ export class ActiveController implements ControllerChannel {
       alterPartition: (request) => (head) => alterPartition(head, request, settings),
       electLeaders: (request) => (head) => electLeaders(head, request, settings),
       alterPartitionReassignments: (request) => (head) => alterPartitionReassignments(head, request, settings),
+      listPartitionReassignments:
+        ({ partitions }) =>
+        (head) => ({ records: [], response: listPartitionReassignments(head, partitions) }),
       assignReplicasToDirs: (request) => (head) => assignReplicasToDirs(head, request, settings),
       updateFeatures:
         ({ updates, validateOnly }) =>

@@ -21,12 +21,20 @@ import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
 import { RpcError } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
-import type { Admin, Coordination, CoordinationState, MetadataListener, QuorumFacts } from '../coordination.ts'
+import type {
+  Admin,
+  AdminOptions,
+  Coordination,
+  CoordinationState,
+  MetadataListener,
+  TimeLimit,
+} from '../coordination.ts'
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
 import { BrokerLifecycle } from '../lifecycle/broker-lifecycle.ts'
 import { ActiveController } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
+import { LeaderChannel } from './quorum-requests.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
 
 /** The way to controllers on other nodes. */
@@ -81,6 +89,8 @@ const repeatable: ReadonlySet<ControllerRequestKind> = new Set([
   'heartbeat',
   'allocateProducerIds',
   'alterPartition',
+  'listPartitionReassignments',
+  'describeQuorum',
 ])
 
 export function createRaftCoordination(options: RaftCoordinationOptions): RaftCoordination {
@@ -97,6 +107,7 @@ export class RaftCoordination implements Coordination {
   readonly #logger: Logger
   readonly #loader: MetadataLoader
   readonly #controller: ActiveController
+  readonly #leader: LeaderChannel
   readonly #snapshots: SnapshotSchedule
   readonly #gate: Gate
   readonly #listeners: MetadataListener[] = []
@@ -114,6 +125,18 @@ export class RaftCoordination implements Coordination {
     deleteTopics: (requests, options) => this.#change('deleteTopics', requests, options),
     createPartitions: (requests, options) => this.#change('createPartitions', requests, options),
     alterConfigs: (requests, options) => this.#change('alterConfigs', requests, options),
+    electLeaders: (request, options) => this.#askWithin('electLeaders', request, options),
+    alterPartitionReassignments: (request, options) => this.#askWithin('alterPartitionReassignments', request, options),
+    listPartitionReassignments: (partitions, options) =>
+      this.#askWithin('listPartitionReassignments', { partitions }, options),
+    updateFeatures: (updates, options) =>
+      this.#askWithin('updateFeatures', { updates, validateOnly: options.validateOnly ?? false }, options),
+    unregisterBroker: (brokerId, options) => this.#askWithin('unregisterBroker', { brokerId }, options),
+    describeQuorum: (options) => this.#askWithin('describeQuorum', {}, options),
+    addVoter: ({ id, directoryId, endpoint }, options) =>
+      this.#askWithin('addVoter', { id, directoryId, endpoint, timeoutMs: options.timeoutMs }, options),
+    removeVoter: ({ id, directoryId }, options) =>
+      this.#askWithin('removeVoter', { id, directoryId, timeoutMs: options.timeoutMs }, options),
   }
 
   constructor(options: RaftCoordinationOptions) {
@@ -132,6 +155,7 @@ export class RaftCoordination implements Coordination {
       sessionTimeoutMs,
       onFault: (error) => this.#onFault(error),
     })
+    this.#leader = new LeaderChannel(raft, this.#controller)
     this.#gate = new Gate(platform)
     this.#snapshots = new SnapshotSchedule({
       limits: {
@@ -156,7 +180,7 @@ export class RaftCoordination implements Coordination {
 
   /** This node's controller, for requests of others: it refuses them while it isn't active. */
   get controller(): ControllerChannel {
-    return this.#controller
+    return this.#leader
   }
 
   /** The process of a node was seen to have ended: the active controller, now or soon, fences its broker at once. */
@@ -176,17 +200,6 @@ export class RaftCoordination implements Coordination {
       controllerId: leaderId as BrokerId | null,
       controllerEpoch: term as number as ControllerEpoch,
       appliedIndex: this.#loader.published.index,
-    }
-  }
-
-  quorum(): QuorumFacts {
-    const { term, leaderId, commitIndex, lastIndex, membership } = this.#raft.state
-    return {
-      leaderId: leaderId as BrokerId | null,
-      term,
-      voters: membership.voters.map(({ id, directoryId }) => ({ id: id as number as BrokerId, directoryId })),
-      highWatermark: commitIndex + 1,
-      logEndOffset: lastIndex + 1,
     }
   }
 
@@ -356,11 +369,18 @@ export class RaftCoordination implements Coordination {
   #change<Kind extends 'createTopics' | 'deleteTopics' | 'createPartitions' | 'alterConfigs'>(
     kind: Kind,
     requests: ControllerRequests[Kind]['request']['requests'],
-    options: { readonly timeoutMs: number; readonly validateOnly?: boolean },
+    options: AdminOptions,
   ): Promise<ControllerRequests[Kind]['response']> {
-    const deadlineMs = this.#options.platform.clock.monotonic() + options.timeoutMs
     const request = { requests, validateOnly: options.validateOnly ?? false } as ControllerRequests[Kind]['request']
-    return this.#ask(kind, request, deadlineMs)
+    return this.#askWithin(kind, request, options)
+  }
+
+  #askWithin<Kind extends ControllerRequestKind>(
+    kind: Kind,
+    request: ControllerRequests[Kind]['request'],
+    { timeoutMs }: TimeLimit,
+  ): Promise<ControllerRequests[Kind]['response']> {
+    return this.#ask(kind, request, this.#options.platform.clock.monotonic() + timeoutMs)
   }
 
   async #ask<Kind extends ControllerRequestKind>(
@@ -402,7 +422,7 @@ export class RaftCoordination implements Coordination {
     deadlineMs: number,
   ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>> {
     const { brokerId, remote, platform } = this.#options
-    if (controller === brokerId || remote === undefined) return await this.#controller.ask(kind, request)
+    if (controller === brokerId || remote === undefined) return await this.#leader.ask(kind, request)
     try {
       return await remote.ask(controller, kind, request, Math.max(1, deadlineMs - platform.clock.monotonic()))
     } catch (error) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BrokerId, LeaderEpoch, ProducerEpoch, ProducerId } from '../../../src/base/index.ts'
+import { CoordinationError } from '../../../src/coordination/index.ts'
 import { apis } from '../../../src/protocol/index.ts'
 import type { ReplicaRefusal } from '../../../src/replication/index.ts'
 import { brokerImage, harness, partitionImage, topicId } from './harness.ts'
@@ -329,12 +330,30 @@ describe('DescribeQuorum', () => {
     })
   })
 
-  test('what a node that does not lead the quorum, or has none, would say is not known', async () => {
+  test('tells the leader, how far the others are and where voters listen, when another node leads', async () => {
+    const { ask, coordination, time } = harness()
+    const [here] = coordination.quorumFacts.voters
+    const member = { ...here!, id: 2 as BrokerId, endpoint: '[::1]:9093', logEndOffset: 7, lastContactMs: 20 }
+    coordination.quorumFacts = {
+      ...coordination.quorumFacts,
+      leaderId: 3 as BrokerId,
+      voters: [member],
+      observers: [{ ...member, lastContactMs: null, lastCaughtUpMs: null }],
+    }
+    const answer = await ask(apis.DescribeQuorum, 2, body())
+    const state = { replicaId: 2, logEndOffset: 7 }
+    expect(answer.topics[0]!.partitions[0]).toMatchObject({
+      leaderId: 3,
+      currentVoters: [{ ...state, lastFetchTimestamp: time.nowMs - 20, lastCaughtUpTimestamp: time.nowMs }],
+      observers: [{ ...state, lastFetchTimestamp: -1, lastCaughtUpTimestamp: -1 }],
+    })
+    expect(answer.nodes).toEqual([{ nodeId: 2, listeners: [{ name: 'CONTROLLER', host: '::1', port: 9093 }] }])
+  })
+
+  test('is REQUEST_TIMED_OUT when no leader answers', async () => {
     const { ask, coordination } = harness()
-    coordination.quorumFacts = { ...coordination.quorumFacts!, leaderId: 2 as BrokerId }
-    expect(await ask(apis.DescribeQuorum, 2, body())).toMatchObject({ errorCode: 6, topics: [] })
-    coordination.quorumFacts = undefined
-    expect(await ask(apis.DescribeQuorum, 0, body())).toMatchObject({ errorCode: 6, topics: [] })
+    coordination.fault = new CoordinationError('timed-out', 'No leader')
+    expect(await ask(apis.DescribeQuorum, 2, body())).toMatchObject({ errorCode: 7, topics: [] })
   })
 })
 

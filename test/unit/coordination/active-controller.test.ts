@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch } from '../../../src/base/index.ts'
 import type { RecordSink } from '../../../src/controller/index.ts'
-import type { ControllerRequestKind, ControllerRequests } from '../../../src/coordination/controller-channel.ts'
-import { ActiveController } from '../../../src/coordination/raft/active-controller.ts'
+import type { ControllerRequests } from '../../../src/coordination/controller-channel.ts'
+import { ActiveController, type DecisionKind } from '../../../src/coordination/raft/active-controller.ts'
 import { emptyImage, type MetadataRecord, supportedFeatures } from '../../../src/metadata/index.ts'
 import { anyConfig, settings } from '../controller/support.ts'
 import { brokerId, brokerIds, registration, uuid } from '../metadata/support.ts'
@@ -37,7 +37,7 @@ function newController() {
   })
   controller.activate(emptyImage)
   controller.loop.onStored(entries.length)
-  const ask = async <Kind extends ControllerRequestKind>(kind: Kind, request: ControllerRequests[Kind]['request']) => {
+  const ask = async <Kind extends DecisionKind>(kind: Kind, request: ControllerRequests[Kind]['request']) => {
     const answer = controller.ask(kind, request)
     controller.loop.onStored(entries.length)
     const answered = await answer
