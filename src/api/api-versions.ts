@@ -1,3 +1,4 @@
+import { supportedFeatures } from '../metadata/index.ts'
 import { type ApiVersionsResponse, apis, ErrorCode, type MessageInput } from '../protocol/index.ts'
 import { defineApi, type RequestContext, type ServedApi } from './api.ts'
 
@@ -11,8 +12,8 @@ import { defineApi, type RequestContext, type ServedApi } from './api.ts'
  * (`apiVersionsFallback`); newer clients open with 5, so that is on their every connection. In no other API is an unknown
  * version answered.
  *
- * Features: only those with a level. Transactions of version 2 and the new group protocol have none, so clients stay with
- * the ones that are built.
+ * Features: those that this broker supports, and the cluster's levels of those that have one. Transactions of version 2 and the new
+ * group protocol are not among them, so clients stay with the ones that are built.
  */
 export function apiVersions(served: () => readonly ServedApi[]): ServedApi {
   return defineApi({
@@ -40,13 +41,20 @@ function rangeOf({ api, versions }: ServedApi) {
   return { apiKey: api.key, minVersion: versions.advertisedMin ?? versions.min, maxVersion: versions.max }
 }
 
-function features(context: RequestContext): Partial<Body> {
-  const { image } = context.services.coordination
-  const levels = [...image.features].filter(([, level]) => level > 0)
+function features({ apiVersion, services }: RequestContext): Partial<Body> {
+  const { image } = services.coordination
+  // A reader of version 3 takes a lowest level of 0 for a fault.
+  const told = supportedFeatures.filter(({ minLevel }) => apiVersion >= 4 || minLevel > 0)
   return {
-    supportedFeatures: levels.map(([name, level]) => ({ name, minVersion: 1, maxVersion: level })),
+    supportedFeatures: told.map(({ name, minLevel, maxLevel }) => ({
+      name,
+      minVersion: minLevel,
+      maxVersion: maxLevel,
+    })),
     finalizedFeaturesEpoch: image.index,
-    finalizedFeatures: levels.map(([name, level]) => ({ name, maxVersionLevel: level, minVersionLevel: level })),
+    finalizedFeatures: [...image.features]
+      .filter(([, level]) => level > 0)
+      .map(([name, level]) => ({ name, maxVersionLevel: level, minVersionLevel: level })),
   }
 }
 

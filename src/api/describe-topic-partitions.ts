@@ -20,7 +20,8 @@ import { isInternalTopic, isLegalTopicName } from './topic-names.ts'
  * allow, and a cursor where to go on. No topics asked is all of them; then those that went meanwhile are left out, while one
  * that was named and isn't there is an error. A cursor is at one of the topics that were named.
  *
- * There are no eligible leader replicas outside the ISR yet: their lists are empty.
+ * Eligible leader replicas are those that left the ISR with all that was acknowledged; the last known one is the last leader of
+ * a partition that has none. An ISR here is never empty, where Kafka's last member moves to them.
  */
 export const describeTopicPartitions = defineApi({
   api: apis.DescribeTopicPartitions,
@@ -60,8 +61,8 @@ function answer(request: DescribeTopicPartitionsRequest, context: RequestContext
       ...topicAnswer(topic, ErrorCode.NONE),
       partitions: topic.partitions.slice(first, end).map((partition) => ({
         ...partitionAnswer(partition, reachable, context, true),
-        eligibleLeaderReplicas: [],
-        lastKnownElr: [],
+        eligibleLeaderReplicas: partition.elr,
+        lastKnownElr: partition.lastKnownElr,
       })),
     })
     if (end < topic.partitions.length) return { topics, nextCursor: { topicName: name, partitionIndex: end } }

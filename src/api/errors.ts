@@ -1,9 +1,14 @@
 import {
   type AlterConfigResult,
+  type ChangeVotersResult,
   CoordinationError,
   type CreatePartitionsResult,
   type CreateTopicRefusal,
   type DeleteTopicResult,
+  type ElectLeaderResult,
+  type ReassignmentResult,
+  type UnregisterBrokerResult,
+  type UpdateFeaturesResult,
 } from '../coordination/index.ts'
 import type {
   CoordinatorRefusal,
@@ -26,6 +31,11 @@ export type Refusal =
   | ReasonOf<DeleteTopicResult>
   | ReasonOf<CreatePartitionsResult>
   | ReasonOf<AlterConfigResult>
+  | ReasonOf<ElectLeaderResult>
+  | ReasonOf<ReassignmentResult>
+  | ReasonOf<UpdateFeaturesResult>
+  | ReasonOf<UnregisterBrokerResult>
+  | ReasonOf<ChangeVotersResult>
   | CoordinatorRefusal
   | JoinRefusal
   | ReasonOf<OffsetCommitResponse>
@@ -72,6 +82,20 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'unknown-topic-id': ErrorCode.UNKNOWN_TOPIC_ID,
   'topic-deletion-disabled': ErrorCode.TOPIC_DELETION_DISABLED,
   'policy-violation': ErrorCode.POLICY_VIOLATION,
+  'unknown-partition': ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+  'election-not-needed': ErrorCode.ELECTION_NOT_NEEDED,
+  'preferred-leader-not-available': ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+  'eligible-leaders-not-available': ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+  'no-reassignment-in-progress': ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+  'invalid-update-version': ErrorCode.INVALID_UPDATE_VERSION,
+  'broker-not-registered': ErrorCode.BROKER_ID_NOT_REGISTERED,
+  busy: ErrorCode.REQUEST_TIMED_OUT,
+  timeout: ErrorCode.REQUEST_TIMED_OUT,
+  'duplicate-voter': ErrorCode.DUPLICATE_VOTER,
+  'voter-not-found': ErrorCode.VOTER_NOT_FOUND,
+  'last-voter': ErrorCode.INVALID_REQUEST,
+  'too-many': ErrorCode.INVALID_REQUEST,
+  'no-transport': ErrorCode.UNSUPPORTED_VERSION,
   'not-coordinator': ErrorCode.NOT_COORDINATOR,
   'coordinator-load-in-progress': ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
   'coordinator-not-available': ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -68,6 +68,11 @@ export {
   type MessageType,
   type RecordKey,
 } from './message.ts'
+export {
+  AlterPartitionReassignmentsRequest,
+  AlterPartitionReassignmentsResponse,
+} from './messages/alter-partition-reassignments.ts'
+export { AlterReplicaLogDirsRequest } from './messages/alter-replica-log-dirs.ts'
 export { ApiVersionsRequest, ApiVersionsResponse } from './messages/api-versions.ts'
 export { ConsumerProtocolAssignment, ConsumerProtocolSubscription } from './messages/consumer-protocol.ts'
 export { CreatePartitionsRequest, CreatePartitionsResponse } from './messages/create-partitions.ts'
@@ -84,6 +89,7 @@ export {
   DescribeTopicPartitionsRequest,
   DescribeTopicPartitionsResponse,
 } from './messages/describe-topic-partitions.ts'
+export { ElectLeadersRequest, ElectLeadersResponse } from './messages/elect-leaders.ts'
 export { FetchRequest, FetchResponse } from './messages/fetch.ts'
 export { FindCoordinatorRequest, FindCoordinatorResponse } from './messages/find-coordinator.ts'
 export { GroupMetadataKey, GroupMetadataValue } from './messages/group-metadata-record.ts'
@@ -99,6 +105,7 @@ export { OffsetDeleteResponse } from './messages/offset-delete.ts'
 export { OffsetFetchRequest, OffsetFetchResponse } from './messages/offset-fetch.ts'
 export { OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse } from './messages/offset-for-leader-epoch.ts'
 export { ProduceRequest, ProduceResponse } from './messages/produce.ts'
+export { UpdateFeaturesRequest, UpdateFeaturesResponse } from './messages/update-features.ts'
 export { Reader } from './reader.ts'
 export { maxRebaseGrowthBytes, RecordCursor } from './record-cursor.ts'
 export {

@@ -12,7 +12,8 @@ test('ApiVersions lists every served API with its range, by key', async () => {
   const ranges = apiKeys.map(({ apiKey, minVersion, maxVersion }) => `${apiKey}:${minVersion}-${maxVersion}`)
   expect(ranges.join(' ')).toBe(
     '0:0-11 1:4-18 2:1-11 3:0-13 8:2-10 9:1-10 10:0-6 11:0-9 12:0-4 13:0-5 14:0-5 15:0-6 16:0-5 18:0-4 19:2-7 20:1-6 ' +
-      '21:0-2 22:0-5 23:2-4 32:1-4 33:0-2 35:1-5 37:0-3 42:0-2 44:0-1 47:0-0 55:0-2 60:0-2 61:0-0 74:0-1 75:0-0',
+      '21:0-2 22:0-5 23:2-4 32:1-4 33:0-2 34:1-2 35:1-5 37:0-3 42:0-2 43:0-2 44:0-1 45:0-1 46:0-0 47:0-0 55:0-2 57:0-2 ' +
+      '60:0-2 61:0-0 64:0-0 74:0-1 75:0-0 80:0-1 81:0-0',
   )
 })
 
@@ -60,13 +61,18 @@ test.each([
   expect(await ask(apis.ApiVersions, 3, body)).toMatchObject({ errorCode: 42, apiKeys: [] })
 })
 
-test('only features with a level are told', async () => {
+test('features that this broker supports are told, and the levels of those that have one', async () => {
   const { ask, coordination } = harness()
-  coordination.features.set('metadata.version', 3)
-  coordination.features.set('transaction.version', 0)
+  coordination.features.set('metadata.version', 2)
+  coordination.features.set('eligible.leader.replicas.version', 0)
   expect(await ask(apis.ApiVersions, 4, client)).toMatchObject({
     finalizedFeaturesEpoch: 7,
-    finalizedFeatures: [{ name: 'metadata.version', maxVersionLevel: 3, minVersionLevel: 3 }],
-    supportedFeatures: [{ name: 'metadata.version', minVersion: 1, maxVersion: 3 }],
+    finalizedFeatures: [{ name: 'metadata.version', maxVersionLevel: 2, minVersionLevel: 2 }],
+    supportedFeatures: [
+      { name: 'metadata.version', minVersion: 1, maxVersion: 2 },
+      { name: 'eligible.leader.replicas.version', minVersion: 0, maxVersion: 1 },
+    ],
   })
+  // Readers of version 3 fail at a lowest level of 0.
+  expect((await ask(apis.ApiVersions, 3, client)).supportedFeatures).toMatchObject([{ name: 'metadata.version' }])
 })

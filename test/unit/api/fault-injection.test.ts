@@ -91,6 +91,17 @@ const requests: Readonly<Record<FaultyApi, Record<string, unknown>>> = {
   DescribeCluster: { includeClusterAuthorizedOperations: false },
   DescribeProducers: { topics: both.map(({ name }) => ({ name, partitionIndexes: [0] })) },
   ListConfigResources: { resourceTypes: [] },
+  ElectLeaders: { topicPartitions: both.map(({ topic }) => ({ topic, partitions: [0] })), timeoutMs: 1000 },
+  AlterPartitionReassignments: {
+    topics: both.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0, replicas: [1] }] })),
+    timeoutMs: 1000,
+  },
+  ListPartitionReassignments: { topics: null, timeoutMs: 1000 },
+  UpdateFeatures: { featureUpdates: [], timeoutMs: 1000 },
+  UnregisterBroker: { brokerId: 3 },
+  AlterReplicaLogDirs: { dirs: [{ path: '/data', topics: [{ name: 'third', partitions: [0] }] }] },
+  AddRaftVoter: { clusterId: null, timeoutMs: 1000, voterId: 2, voterDirectoryId: topicId(9), listeners: [] },
+  RemoveRaftVoter: { clusterId: null, voterId: 2, voterDirectoryId: topicId(9) },
   DescribeTopicPartitions: { topics: both.map(({ name }) => ({ name })), responsePartitionLimit: 100, cursor: null },
 }
 

@@ -16,6 +16,7 @@ import type {
 } from '../../../src/base/index.ts'
 import { DynamicConfig, parseConfig } from '../../../src/config/index.ts'
 import type {
+  Admin,
   AdminOptions,
   AlterConfigRequest,
   AlterConfigResult,
@@ -95,6 +96,17 @@ export function partitionImage(partition: number, changes: Partial<PartitionImag
     ...changes,
   }
 }
+
+/** Requests that get what a test says, and otherwise that it is done. */
+type FixedKind =
+  | 'electLeaders'
+  | 'alterPartitionReassignments'
+  | 'listPartitionReassignments'
+  | 'updateFeatures'
+  | 'unregisterBroker'
+  | 'addVoter'
+  | 'removeVoter'
+type Asked<Kind extends keyof Admin> = Parameters<Admin[Kind]>[0]
 
 /** One broker's view of a cluster, changed in place. Topics that are created get one partition here and their leader. */
 class FakeCoordination implements Coordination {
@@ -213,6 +225,43 @@ class FakeCoordination implements Coordination {
       this.alterations.push(...requests)
       return requests.map((request) => this.refuseAlteration?.(request) ?? { ok: true })
     },
+    electLeaders: (request: Asked<'electLeaders'>) => this.#answer('electLeaders', request),
+    alterPartitionReassignments: (request: Asked<'alterPartitionReassignments'>) =>
+      this.#answer('alterPartitionReassignments', request),
+    listPartitionReassignments: (request: Asked<'listPartitionReassignments'>) =>
+      this.#answer('listPartitionReassignments', request),
+    updateFeatures: (request: Asked<'updateFeatures'>, options: AdminOptions) => {
+      this.validateOnly = options.validateOnly
+      return this.#answer('updateFeatures', request)
+    },
+    unregisterBroker: (request: BrokerId) => this.#answer('unregisterBroker', request),
+    describeQuorum: async () => {
+      await Promise.resolve()
+      if (this.fault !== undefined) throw this.fault
+      return this.quorumFacts
+    },
+    addVoter: (request: Asked<'addVoter'>) => this.#answer('addVoter', request),
+    removeVoter: (request: Asked<'removeVoter'>) => this.#answer('removeVoter', request),
+  }
+
+  /** What the controller says to each kind of request. */
+  readonly answers: { [Kind in FixedKind]: (request: Asked<Kind>) => Awaited<ReturnType<Admin[Kind]>> } = {
+    electLeaders: ({ partitions }) => (partitions ?? []).map((each) => ({ ...each, ok: true })),
+    alterPartitionReassignments: ({ requests }) => requests.map(() => ({ ok: true })),
+    listPartitionReassignments: () => [],
+    updateFeatures: () => ({ ok: true }),
+    unregisterBroker: () => ({ ok: true }),
+    addVoter: () => ({ ok: true }),
+    removeVoter: () => ({ ok: true }),
+  }
+  /** Of the kinds in `answers`, what was asked last. */
+  lastAsked: unknown
+
+  async #answer<Kind extends FixedKind>(kind: Kind, request: Asked<Kind>): Promise<Awaited<ReturnType<Admin[Kind]>>> {
+    await Promise.resolve()
+    if (this.fault !== undefined) throw this.fault
+    this.lastAsked = request
+    return this.answers[kind](request)
   }
 
   allocateProducerIds(): Promise<{ firstProducerId: ProducerId; count: number }> {
@@ -222,14 +271,22 @@ class FakeCoordination implements Coordination {
     return Promise.resolve({ firstProducerId, count: 3 })
   }
 
-  quorumFacts: QuorumFacts | undefined = {
+  quorumFacts: QuorumFacts = {
     leaderId: brokerId,
     term: 4,
-    voters: [{ id: brokerId, directoryId: topicId(70) }],
+    voters: [
+      {
+        id: brokerId,
+        directoryId: topicId(70),
+        endpoint: null,
+        logEndOffset: 9,
+        lastContactMs: 0,
+        lastCaughtUpMs: 0,
+      },
+    ],
+    observers: [],
     highWatermark: 8,
-    logEndOffset: 9,
   }
-  quorum = () => this.quorumFacts
 
   start = () => Promise.reject(new Error('Not asked for'))
   stop = () => Promise.resolve()

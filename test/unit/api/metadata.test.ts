@@ -189,7 +189,7 @@ describe('addresses', () => {
     const { brokers, topics } = await ask(apis.Metadata, 6, { topics: null })
     expect(brokers.map(({ nodeId }) => nodeId)).toEqual([1])
     expect(topics[0]!.partitions).toMatchObject([
-      { errorCode: 72, leaderId: -1, replicaNodes: [1, 2, 3], offlineReplicas: [3] },
+      { errorCode: 72, leaderId: -1, replicaNodes: [1, 2, 3], offlineReplicas: [2, 3] },
       { errorCode: 5, leaderId: -1 },
     ])
     expect((await ask(apis.Metadata, 5, { topics: null })).topics[0]!.partitions[0]!.errorCode).toBe(5)

@@ -1,0 +1,24 @@
+import type { BrokerId } from '../base/index.ts'
+import { apis } from '../protocol/index.ts'
+import { defineApi } from './api.ts'
+import { errorMessageOf } from './errors.ts'
+import { clusterFault, voterAnswer } from './raft-voters.ts'
+
+/**
+ * RemoveRaftVoter, 0.
+ *
+ * Any broker takes it and asks the quorum's leader, which may be the one that goes. Both the id and the directory id have to
+ * be the voter's: a node whose disk was wiped is not the voter that it was. The last voter stays.
+ */
+export const removeRaftVoter = defineApi({
+  api: apis.RemoveRaftVoter,
+  versions: { min: 0, max: 0 },
+  async handle({ clusterId, voterId, voterDirectoryId }, { services }) {
+    const fault = clusterFault(clusterId, services.clusterId)
+    if (fault !== undefined) return { body: fault }
+    const voter = { id: voterId as BrokerId, directoryId: voterDirectoryId }
+    const options = { timeoutMs: services.config.values.requestTimeoutMs }
+    return { body: voterAnswer(await services.coordination.admin.removeVoter(voter, options)) }
+  },
+  fault: (_request, errorCode) => ({ errorCode, errorMessage: errorMessageOf(errorCode) }),
+})
