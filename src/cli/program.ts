@@ -6,9 +6,11 @@ import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
 import type { DoctorOptions } from './commands/doctor.ts'
 import type * as groupCommands from './commands/groups.ts'
+import type { ElectOptions } from './commands/leaders.ts'
 import type { DumpOptions, VerifyOptions } from './commands/log.ts'
 import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
+import type * as reassignCommands from './commands/reassign.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
 import { dataFormats } from './data-format.ts'
@@ -19,7 +21,8 @@ import { exitCodes } from './exit.ts'
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, doctor, log, completion
+ *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, reassign, leaders, doctor,
+ *                    log, completion
  *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
  *     log-files/     a data folder read without a broker: batches, and whether all is as it should be
  *     doctor/        what the doctor looks at
@@ -64,6 +67,8 @@ export function createProgram(): Command {
   addOffsets(program)
   addConfigs(program)
   addCluster(program)
+  addReassign(program)
+  addLeaders(program)
   addDoctor(program)
   addLog(program)
   addCompletion(program)
@@ -273,6 +278,52 @@ function addCluster(program: Command): void {
       .description('nodes, partitions that lack something, and the quorum')
       .option('--apis', 'what each node serves, in which versions'),
   ).action(async (options: ClusterOptions) => (await import('./commands/cluster.ts')).cluster(options))
+}
+
+function addReassign(program: Command): void {
+  const reassign = program.command('reassign').description('move replicas of partitions between brokers')
+  connected(reassign.command('list', { isDefault: true }).description('the reassignments that run')).action(
+    async (options: reassignCommands.ReassignOptions) => (await import('./commands/reassign.ts')).list(options),
+  )
+  connected(
+    reassign
+      .command('plan')
+      .description('print a plan that spreads topics over brokers, for `reassign start`')
+      .argument('<topics...>', topicPatterns),
+  )
+    .option('--to <broker>', 'the id of a broker that is to have replicas; repeatable; all by default', collectNumbers)
+    .option('-r, --replication-factor <count>', 'as each partition has by default', wholeNumber(1))
+    .action(async (names: string[], options: reassignCommands.PlanOptions) =>
+      (await import('./commands/reassign.ts')).plan(names, options),
+    )
+  connected(
+    reassign.command('start').description("begin what a plan says: JSON, as of Kafka's own tool").argument('<file>'),
+  )
+    .option('-w, --wait', 'until it is done')
+    .action(async (path: string, options: reassignCommands.StartOptions) =>
+      (await import('./commands/reassign.ts')).start(path, options),
+    )
+  connected(reassign.command('cancel').description('put replicas back where they were').argument('[file]', 'the plan'))
+    .option('-a, --all', 'all that run')
+    .action(async (path: string | undefined, options: reassignCommands.CancelOptions) =>
+      (await import('./commands/reassign.ts')).cancel(path, options),
+    )
+}
+
+function addLeaders(program: Command): void {
+  const leaders = program.command('leaders').description('elect leaders of partitions')
+  connected(
+    leaders
+      .command('elect')
+      .description('have partitions led by their first replica again')
+      .argument('[topics...]', topicPatterns),
+  )
+    .option('-p, --partition <number>', 'only this partition of each; repeatable', collectNumbers)
+    .option('--unclean', 'where there is no leader: any replica that lives, though it may lack records')
+    .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
+    .action(async (names: string[], options: ElectOptions) =>
+      (await import('./commands/leaders.ts')).elect(names, options),
+    )
 }
 
 function addDoctor(program: Command): void {

@@ -374,23 +374,39 @@ describeWithPeer('kafka-compiled', "Apache Kafka's administration tools", (peer)
     expect(producers).toMatch(/^ProducerId\t/)
   })
 
-  test('tools whose API is not built say so and end', async () => {
+  test('tools for clusters find the one node in order', async () => {
     const moves = await file(
       'moves.json',
       '{"version":1,"partitions":[{"topic":"other","partition":0,"replicas":[1]}]}',
     )
-    const remove = ['--controller-id', '1', '--controller-directory-id', 'AAAAAAAAAAAAAAAAAAAAAQ']
+    const elect = (type: string, ...args: string[]) =>
+      attempt('LeaderElectionCommand', '--election-type', type, ...args)
+    const partition = ['--topic', 'other', '--partition', '0']
+    for (const type of ['preferred', 'unclean']) {
+      expect((await elect(type, '--all-topic-partitions')).exitCode).toBe(0)
+      expect((await elect(type, ...partition)).output).toContain('Valid replica already elected for partitions other-0')
+    }
+    const none = await elect('preferred', '--topic', 'other', '--partition', '5')
+    expect([none.exitCode, none.output]).toEqual([1, expect.stringContaining('UnknownTopicOrPartition')])
+    const reassign = (...args: string[]) => run('reassign.ReassignPartitionsCommand', ...args)
+    const plan = ['--reassignment-json-file', moves]
+    expect(await reassign('--list')).toContain('No partition reassignments found')
+    expect(await reassign('--execute', ...plan)).toContain('Successfully started partition reassignment for other-0')
+    expect(await reassign('--verify', ...plan)).toContain('Reassignment of partition other-0 is completed')
+    expect(await reassign('--cancel', ...plan)).toContain('None of the specified partition reassignments are active')
+    const voter = ['--controller-id', '1', '--controller-directory-id', 'AAAAAAAAAAAAAAAAAAAAAQ']
+    const removed = await attempt('MetadataQuorumCommand', 'remove-controller', ...voter)
+    expect([removed.exitCode, removed.output]).toEqual([1, expect.stringContaining('VoterNotFoundException')])
+    expect(await run('FeatureCommand', 'describe')).toMatch(/^Feature: metadata\.version/m)
+    const upgrade = await attempt('FeatureCommand', 'upgrade', '--feature', 'metadata.version=25')
+    expect([upgrade.exitCode, upgrade.output]).toEqual([
+      1,
+      expect.stringContaining('Could not upgrade metadata.version'),
+    ])
+  })
+
+  test('tools whose API is not built say so and end', async () => {
     const unsupported: readonly (readonly [string, readonly string[], string])[] = [
-      ['LeaderElectionCommand', ['--election-type', 'preferred', '--all-topic-partitions'], 'ELECT_LEADERS'],
-      ['LeaderElectionCommand', ['--election-type', 'unclean', '--all-topic-partitions'], 'ELECT_LEADERS'],
-      ['reassign.ReassignPartitionsCommand', ['--list'], 'LIST_PARTITION_REASSIGNMENTS'],
-      [
-        'reassign.ReassignPartitionsCommand',
-        ['--execute', '--reassignment-json-file', moves],
-        'LIST_PARTITION_REASSIGNMENTS',
-      ],
-      ['MetadataQuorumCommand', ['remove-controller', ...remove], 'REMOVE_RAFT_VOTER'],
-      ['FeatureCommand', ['upgrade', '--feature', 'metadata.version=25'], 'UPDATE_FEATURES'],
       ['TransactionsCommand', ['list'], 'LIST_TRANSACTIONS'],
       ['AclCommand', ['--list'], 'DESCRIBE_ACLS'],
     ]

@@ -234,13 +234,17 @@ describe('the admin client of kafkajs', () => {
     createAcls: () => unsupported(admin.createAcls({ acl: [acl] })),
     describeAcls: () => unsupported(admin.describeAcls(acl)),
     deleteAcls: () => unsupported(admin.deleteAcls({ filters: [acl] })),
-    alterPartitionReassignments: () =>
-      unsupported(
+    alterPartitionReassignments: async () => {
+      const to = (replicas: number[]) =>
         admin.alterPartitionReassignments({
-          topics: [{ topic: 'kept', partitionAssignment: [{ partition: 0, replicas: [1] }] }],
-        }),
-      ),
-    listPartitionReassignments: () => unsupported(admin.listPartitionReassignments({})),
+          topics: [{ topic: 'kept', partitionAssignment: [{ partition: 0, replicas }] }],
+        })
+      await to([1]) // where it is
+      await expect(to([7])).rejects.toThrow(/REPLICA_ASSIGNMENT|assignment is invalid/i)
+    },
+    listPartitionReassignments: async () => {
+      expect(await admin.listPartitionReassignments({})).toEqual({ topics: [] })
+    },
     on: async () => {
       const requests: string[] = []
       const remove = admin.on(admin.events.REQUEST, ({ payload }) => requests.push(payload.apiName))

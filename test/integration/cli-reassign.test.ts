@@ -1,0 +1,125 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { ClusterProcesses } from '../support/cluster-processes.ts'
+import { until } from '../support/condition.ts'
+import { rookery } from '../support/rookery-process.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+/** `rookery reassign` and `rookery leaders` against three nodes. The tests build on each other. */
+let cluster: ClusterProcesses
+beforeAll(async () => {
+  cluster = await ClusterProcesses.start({ config: { 'num.partitions': 3, 'default.replication.factor': 1 } })
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+const run = (...args: string[]) => rookery([...args, '--bootstrap-server', cluster.bootstrapServers])
+async function json<Result>(...args: string[]): Promise<Result> {
+  const { code, stdout, stderr } = await run(...args, '--json')
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout) as Result
+}
+async function replicasOf(topic: string): Promise<number[][]> {
+  const [described] = await json<{ partitions: { replicas: number[]; isr: number[] }[] }[]>('topics', 'describe', topic)
+  return described!.partitions.map(({ replicas }) => replicas)
+}
+async function planned(name: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run('reassign', 'plan', ...args)
+  expect(code, stderr).toBe(0)
+  const path = join(cluster.folder, name)
+  await writeFile(path, stdout)
+  return path
+}
+
+test('a plan that was made is carried out, and the command stays until it is', async () => {
+  expect((await run('topics', 'create', 'orders')).code).toBe(0)
+  const plan = await planned('grow.json', 'orders', '--replication-factor', '3')
+  const { code, stdout, stderr } = await run('reassign', 'start', plan, '--wait')
+  expect([code, stderr.trim()]).toEqual([0, '3 partitions reassigned'])
+  expect(stdout).toMatch(/^(Partition orders-\d: reassignment begun\n){3}$/)
+  expect((await replicasOf('orders')).map((replicas) => [...replicas].sort())).toEqual([
+    [1, 2, 3],
+    [1, 2, 3],
+    [1, 2, 3],
+  ])
+  expect(new Set((await replicasOf('orders')).map(([first]) => first)).size).toBe(3)
+  expect((await run('reassign')).stdout).toBe('No reassignments\n')
+  const again = await run('reassign', 'plan', 'orders')
+  expect([again.stderr.trim(), again.stdout]).toEqual([
+    '0 of 3 partitions would change',
+    '{"version":1,"partitions":[]}\n',
+  ])
+})
+
+test('replicas leave a broker', async () => {
+  const plan = await planned('leave.json', 'orders', '--to', '1', '--to', '2')
+  expect((await run('reassign', 'start', plan, '-w')).code).toBe(0)
+  for (const replicas of await replicasOf('orders')) expect([...replicas].sort()).toEqual([1, 2])
+})
+
+test('leaders are elected where they have to be, and one that is asked for is told of', async () => {
+  await cluster.node(1).kill()
+  await until(
+    async () => (await cluster.partitions(2, 'orders')).every(({ leader }) => leader === 2),
+    'node 2 leads',
+    20_000,
+  )
+  await cluster.launch(1).whenServing()
+  await until(
+    async () => (await cluster.partitions(2, 'orders')).every(({ isr }) => isr.length === 2),
+    'node 1 is in sync',
+    20_000,
+  )
+  const elected = await run('leaders', 'elect', 'ord*')
+  expect([elected.code, elected.stderr]).toEqual([0, ''])
+  expect(elected.stdout).toMatch(/^(Partition orders-\d: leader elected\n)+$/)
+  expect((await run('leaders', 'elect')).stderr).toBe('No election was needed\n')
+  const needless = await run('leaders', 'elect', 'orders', '-p', '0')
+  expect([needless.code, needless.stderr]).toEqual([1, expect.stringContaining('ELECTION_NOT_NEEDED')])
+  const unknown = await run('leaders', 'elect', 'orders', '-p', '9')
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('UNKNOWN_TOPIC_OR_PARTITION')])
+  expect((await run('leaders', 'elect', 'orders', '--unclean', '--yes')).stderr).toBe('No election was needed\n')
+})
+
+test('a reassignment that waits for a node is listed and cancelled', async () => {
+  await cluster.node(3).kill()
+  const plan = join(cluster.folder, 'away.json')
+  await writeFile(
+    plan,
+    '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,3],"log_dirs":["/x"]}]}',
+  )
+  const begun = await run('reassign', 'start', plan)
+  expect([begun.code, begun.stderr]).toEqual([0, expect.stringContaining('log_dirs of the plan are passed over')])
+  expect(await json('reassign', 'list')).toEqual([
+    { topic: 'orders', partition: 0, replicas: expect.arrayContaining([1, 2, 3]), adding: [3], removing: [2] },
+  ])
+  expect((await run('reassign', 'cancel', '--all')).stdout).toBe('Partition orders-0: reassignment cancelled\n')
+  expect([...(await replicasOf('orders'))[0]!].sort()).toEqual([1, 2])
+  const none = await run('reassign', 'cancel', plan)
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('NO_REASSIGNMENT_IN_PROGRESS')])
+  expect((await run('reassign', 'cancel', '--all')).stderr).toBe('No reassignments\n')
+})
+
+test.each([
+  ['{', 'JSON'],
+  ['{"version":2}', 'version has to be 1'],
+  ['{"version":1,"partitions":[]}', 'no list of partitions'],
+  ['{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[]}]}', 'a partition needs'],
+  ['{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":["1"]}]}', 'a partition needs'],
+])('a file %s is no plan', async (content, complaint) => {
+  const path = join(cluster.folder, 'bad.json')
+  await writeFile(path, content)
+  const { code, stderr } = await run('reassign', 'start', path)
+  expect([code, stderr]).toEqual([2, expect.stringContaining(complaint)])
+})
+
+test('brokers that are not there, and too few of them, are refused', async () => {
+  const unknown = await run('reassign', 'plan', 'orders', '--to', '9')
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('There is no broker 9')])
+  const few = await run('reassign', 'plan', 'orders', '--replication-factor', '4')
+  expect([few.code, few.stderr]).toEqual([2, expect.stringContaining('4 replicas')])
+  expect((await run('reassign', 'cancel')).code).toBe(2)
+})
