@@ -12,6 +12,7 @@ import { type Exchange, Recorder } from './recorder.ts'
 import type { Scenario, Scenarios } from './scenario.ts'
 import { adminScenarios } from './scenarios/admin.ts'
 import { apiVersionsScenarios } from './scenarios/api-versions.ts'
+import { clusterScenarios } from './scenarios/cluster.ts'
 import { configScenarios } from './scenarios/configs.ts'
 import { describingScenarios } from './scenarios/describing.ts'
 import { fetchScenarios, listOffsetsScenarios } from './scenarios/fetch.ts'
@@ -38,6 +39,7 @@ const areas: Readonly<Record<string, Scenarios>> = {
   Offsets: offsetScenarios,
   DescribeConfigs: configScenarios,
   'CreatePartitions, DeleteRecords and settings': adminScenarios,
+  'Elections, reassignments, features and voters': clusterScenarios,
   'All APIs': twiceScenarios,
 }
 
