@@ -96,6 +96,7 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'last-voter': ErrorCode.INVALID_REQUEST,
   'too-many': ErrorCode.INVALID_REQUEST,
   'no-transport': ErrorCode.UNSUPPORTED_VERSION,
+  'too-few-heard': ErrorCode.INVALID_REQUEST,
   'not-coordinator': ErrorCode.NOT_COORDINATOR,
   'coordinator-load-in-progress': ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
   'coordinator-not-available': ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -10,6 +10,7 @@ import type {
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { LeaderHints } from './endpoints.ts'
 import { errorCodeOf } from './errors.ts'
+import { PreferredReplicas } from './preferred-replicas.ts'
 
 /**
  * Fetch, 4 to 18.
@@ -18,7 +19,7 @@ import { errorCodeOf } from './errors.ts'
  *    7  sessions, top-level error         13  topics by id
  *    9  current leader epoch (KIP-320)    15  replica state instead of replica id
  *   10  zstd                              16  who leads instead (KIP-951)
- *   11  rack id                           17, 18  fields between replicas only
+ *   11  rack id (KIP-392)                17, 18  fields between replicas only
  *
  * Trips clients: records are never null, an empty set has length 0; sets are whole batches, so never of 1 to 16 bytes, which
  * one client would read past. `abortedTransactions` is null for read-uncommitted and an array for read-committed. The first
@@ -63,14 +64,18 @@ async function answerFull(request: FetchRequest, context: RequestContext, wantsS
     if (name !== undefined) for (const each of partitions) known.push(fetchPartition(name, topicId, each))
     return name
   })
-  const answered = await services.replicas.fetch(readRequest(request, context, known, names.includes(undefined)))
+  const preferred = preferredReplicas(request, context)
+  const endsNow = names.includes(undefined) || preferred?.concern(known) === true
+  const answered = await services.replicas.fetch(readRequest(request, context, known, endsNow))
   const answers = new PartitionAnswers(request, context)
   let next = 0
   const responses = topics.map(({ topic, topicId, partitions }, t) => {
     const name = names[t]
-    const each = partitions.map(({ partition }) =>
-      answers.of(name, partition, name === undefined ? unknownTopicId : answered.partitions[next++]!),
-    )
+    const each = partitions.map(({ partition }) => {
+      if (name === undefined) return answers.of(name, partition, unknownTopicId)
+      const fetched = answered.partitions[next]!
+      return answers.of(name, partition, fetched, preferred?.for(known[next++]!, fetched))
+    })
     return { topic, topicId, partitions: each }
   })
   const sessionId = wantsSession ? createSession(topics, context, names, answered.partitions) : noSession
@@ -143,7 +148,9 @@ async function answerIncremental(
   }
   const isKnown = (each: FetchPartition) => each.topic !== '' || each.topicId === undefined
   const known = partitions.every(isKnown) ? partitions : partitions.filter(isKnown)
-  const read = readRequest(request, context, known, known !== partitions)
+  const preferred = preferredReplicas(request, context)
+  const endsNow = known !== partitions || preferred?.concern(known) === true
+  const read = readRequest(request, context, known, endsNow)
   const answered = await context.services.replicas.fetch(read)
   const release = () => answered.release()
   if (session.epoch !== nextEpoch) {
@@ -159,14 +166,15 @@ async function answerIncremental(
   for (const each of partitions) {
     const isFound = isKnown(each)
     const fetched = isFound ? answered.partitions[next++]! : unknownTopicId
-    if (!session.tell(each, fetched)) continue
+    const readReplica = preferred?.for(each, fetched)
+    if (!session.tell(each, fetched) && readReplica === undefined) continue
     const { topic, topicId = zeroUuid, partition } = each
     if (last === undefined || lastName !== topic || last.topicId !== topicId) {
       last = { topic, topicId, partitions: [] }
       lastName = topic
       responses.push(last)
     }
-    last.partitions.push(answers.of(isFound ? topic : undefined, partition, fetched))
+    last.partitions.push(answers.of(isFound ? topic : undefined, partition, fetched, readReplica))
   }
   const nodeEndpoints = context.apiVersion >= 16 ? { nodeEndpoints: answers.nodeEndpoints } : {}
   const body = { throttleTimeMs: 0, errorCode: ErrorCode.NONE, sessionId: session.id, responses, ...nodeEndpoints }
@@ -183,15 +191,15 @@ function usesTopicIds({ apiVersion }: RequestContext): boolean {
   return apiVersion >= 13
 }
 
-/** `hasUnknown`: an error is to be answered beside `partitions`, so there is nothing to wait for. */
+/** `endsNow`: there is something to answer beside records, so nothing is waited for. */
 function readRequest(
   request: FetchRequest,
   { services, connection, apiVersion }: RequestContext,
   partitions: readonly FetchPartition[],
-  hasUnknown: boolean,
+  endsNow: boolean,
 ) {
   return {
-    maxWaitMs: hasUnknown ? 0 : Math.max(0, request.maxWaitMs),
+    maxWaitMs: endsNow ? 0 : Math.max(0, request.maxWaitMs),
     minBytes: request.minBytes,
     maxBytes: Math.min(request.maxBytes, services.config.values.fetchMaxBytes),
     lend: (maxBytes: number) => connection.lendResponseBytes(maxBytes),
@@ -203,11 +211,22 @@ function readRequest(
 }
 
 /** A follower, told by its broker id, or a consumer; from version 11 on that one may read from any replica. */
-function readerOf({ replicaId, replicaState }: FetchRequest, apiVersion: number) {
-  const replica = apiVersion >= 15 ? replicaState.replicaId : replicaId
+function readerOf(request: FetchRequest, apiVersion: number) {
+  const { replicaState } = request
+  const replica = replicaOf(request, apiVersion)
   if (replica < 0) return { anyReplica: apiVersion >= 11 }
   const brokerEpoch = apiVersion >= 15 ? replicaState.replicaEpoch : -1
   return { follower: { replica: replica as BrokerId, brokerEpoch: brokerEpoch as BrokerEpoch | -1 } }
+}
+
+/** The broker that fetches; negative: a consumer. */
+function replicaOf({ replicaId, replicaState }: FetchRequest, apiVersion: number): number {
+  return apiVersion >= 15 ? replicaState.replicaId : replicaId
+}
+
+function preferredReplicas(request: FetchRequest, context: RequestContext): PreferredReplicas | undefined {
+  if (context.apiVersion < 11 || replicaOf(request, context.apiVersion) >= 0) return undefined
+  return PreferredReplicas.of(request.rackId, context)
 }
 
 function isReadCommitted({ isolationLevel }: FetchRequest): boolean {
@@ -261,8 +280,13 @@ class PartitionAnswers {
     return this.#hints.nodeEndpoints
   }
 
-  /** `topic` undefined: no topic has the id that was asked for. */
-  of(topic: string | undefined, partitionIndex: number, fetched: FetchedPartition): PartitionAnswer {
+  /** `topic` undefined: no topic has the id that was asked for. `readReplica`: where to read instead, which is told without records. */
+  of(
+    topic: string | undefined,
+    partitionIndex: number,
+    fetched: FetchedPartition,
+    readReplica?: BrokerId,
+  ): PartitionAnswer {
     if (topic === undefined) return refusedPartition(partitionIndex, ErrorCode.UNKNOWN_TOPIC_ID)
     const { outcome, highWatermark, lastStableOffset, logStartOffset, divergingEpoch, chunks } = fetched
     if (outcome.ok) {
@@ -273,7 +297,8 @@ class PartitionAnswers {
         lastStableOffset,
         logStartOffset,
         abortedTransactions: this.#abortedTransactions,
-        records: chunks,
+        records: readReplica === undefined ? chunks : [],
+        ...(readReplica === undefined ? {} : { preferredReadReplica: readReplica }),
         ...(divergingEpoch === undefined || this.#apiVersion < 12 ? {} : { divergingEpoch }),
       }
     }

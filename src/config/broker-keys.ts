@@ -13,6 +13,9 @@ import {
   type ValuesOf,
 } from './keys.ts'
 
+/** Consumers read from a replica in their own rack, where there is one. */
+export const rackAwareSelector = 'org.apache.kafka.common.replica.RackAwareReplicaSelector'
+
 /**
  * The keys of one node that Rookery acts on, with Kafka's names, types, limits and defaults; `kafkaDefault` and
  * `singleNodeDefault` mark the defaults that differ. Kafka's other keys are accepted and named at start. `dynamic` as in Kafka, but
@@ -438,6 +441,11 @@ export const brokerKeys = declareKeys({
     max: 22,
     dynamic: true,
     doc: 'The level of zstd where this broker compresses: compression.type is zstd, or compaction',
+  }),
+  replicaSelectorClass: string('replica.selector.class', {
+    default: null,
+    oneOf: [rackAwareSelector, 'org.apache.kafka.common.replica.LeaderSelector'],
+    doc: 'From which replica consumers read: the leader, or by racks one of their own broker.rack',
   }),
   leaderReplicationThrottledRate: long('leader.replication.throttled.rate', {
     default: maxLong,

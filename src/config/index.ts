@@ -31,7 +31,7 @@
  * file, no environment of its own.
  */
 export { type ConfigEntry, type ParsedConfig, parseConfig } from './broker-config.ts'
-export { type BrokerValues, brokerKeys } from './broker-keys.ts'
+export { type BrokerValues, brokerKeys, rackAwareSelector } from './broker-keys.ts'
 export { ConfigError, type ConfigProblem } from './config-error.ts'
 export {
   type ConfigSource,

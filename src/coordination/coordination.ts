@@ -121,6 +121,8 @@ export type ChangeVotersResult =
         | 'last-voter'
         | 'too-many'
         | 'no-transport'
+        /** Most of the voters that would be left are away. */
+        | 'too-few-heard'
       readonly message: string
     }
 

@@ -10,6 +10,9 @@ type Answer<Kind extends ControllerRequestKind> = Promise<ControllerAnswer<Contr
 type Handler<Kind extends ControllerRequestKind> = (request: ControllerRequests[Kind]['request']) => Answer<Kind>
 type Handlers = { readonly [Kind in Exclude<ControllerRequestKind, DecisionKind>]: Handler<Kind> }
 
+/** A voter that wasn't heard for longer is not counted on when another is to be removed; heartbeats come several times in it. */
+const maxSilenceMs = 1000
+
 const notLeader = { ok: false, reason: 'not-controller', mayBeStored: false } as const
 const mayHaveHappened = { ok: false, reason: 'not-controller', mayBeStored: true } as const
 
@@ -31,8 +34,11 @@ export class LeaderChannel implements ControllerChannel {
         const voter = { id: id as number as NodeId, directoryId, endpoint }
         return answerOf(await this.#raft.addVoter(voter, { timeoutMs }))
       },
-      removeVoter: async ({ id, directoryId, timeoutMs }) =>
-        answerOf(await this.#raft.removeVoter({ id: id as number as NodeId, directoryId }, { timeoutMs })),
+      removeVoter: async ({ id, directoryId, timeoutMs }) => {
+        const refusal = this.#removalRefusal(id)
+        if (refusal !== undefined) return { ok: true, index: 0, response: refusal }
+        return answerOf(await this.#raft.removeVoter({ id: id as number as NodeId, directoryId }, { timeoutMs }))
+      },
     }
   }
 
@@ -42,6 +48,15 @@ export class LeaderChannel implements ControllerChannel {
     if (handler !== undefined) return handler(request)
     const decide = this.#controller as { ask(kind: Kind, request: ControllerRequests[Kind]['request']): Answer<Kind> }
     return decide.ask(kind, request)
+  }
+
+  /** A removal counts with the voters that are left: where most of those are away it would never be committed, nor anything after it. */
+  #removalRefusal(id: BrokerId): ChangeVotersResult | undefined {
+    const left = this.#raft.describe()?.voters.filter((voter) => (voter.id as number) !== id) ?? []
+    const heard = left.filter(({ lastContactMs }) => lastContactMs !== null && lastContactMs <= maxSilenceMs)
+    if (heard.length * 2 > left.length || left.length === 0) return undefined
+    const message = `Of the ${left.length} voters that would be left only ${heard.length} are heard`
+    return { ok: false, reason: 'too-few-heard', message }
   }
 
   #describe(): ControllerAnswer<QuorumFacts> {
@@ -84,7 +99,9 @@ function answerOf(result: MembershipResult): ControllerAnswer<ChangeVotersResult
   }
 }
 
-const messages: Readonly<Record<Extract<ChangeVotersResult, { ok: false }>['reason'], string>> = {
+const messages: Readonly<
+  Record<Exclude<Extract<ChangeVotersResult, { ok: false }>['reason'], 'too-few-heard'>, string>
+> = {
   busy: 'Another change of voters is under way',
   timeout: 'The voter was not up to date, or the change not committed, in time',
   'duplicate-voter': 'A voter with this id is there already: remove it first',

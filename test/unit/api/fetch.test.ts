@@ -342,3 +342,71 @@ test('every negative epoch is none; from version 12 on the reader’s last epoch
   await ask(apis.Fetch, 11, fetchBody({ topics: topics({}) }))
   expect(replicas.fetches[1]!.partitions[0]).toMatchObject({ lastFetchedEpoch: -1 })
 })
+
+describe('consumers in another rack', () => {
+  const overrides = {
+    'node.id': '1',
+    'broker.rack': 'a',
+    'replica.selector.class': 'org.apache.kafka.common.replica.RackAwareReplicaSelector',
+  }
+  const isr = [1, 2, 3] as BrokerId[]
+  const inRack = (changes: Partial<Body> = {}) => fetchBody({ rackId: 'b', ...changes })
+
+  function racks(settings: Readonly<Record<string, string>> = overrides) {
+    const made = harness({ overrides: settings })
+    made.coordination.brokers.splice(0, 1, brokerImage(1, { rack: 'a' }))
+    made.coordination.brokers.push(brokerImage(2, { rack: 'b' }), brokerImage(3, { rack: 'b', fenced: true }))
+    made.coordination.addTopic('orders', [partitionImage(0, { replicas: isr, isr })])
+    made.replicas.fetchAnswer = () => [fetched([Buffer.from('batch')])]
+    return made
+  }
+
+  test.each([11, 12])(
+    'Fetch %i sends them to a replica in sync in theirs, at once and without records',
+    async (version) => {
+      const { ask, replicas } = racks()
+      const { responses } = await ask(apis.Fetch, version, inRack())
+      expect(responses[0]!.partitions[0]).toMatchObject({ errorCode: 0, highWatermark: 10, preferredReadReplica: 2 })
+      expect(responses[0]!.partitions[0]!.records).toHaveLength(0)
+      expect(replicas.fetches).toMatchObject([{ maxWaitMs: 0 }])
+    },
+  )
+
+  test('in a session they are told each time that they ask here', async () => {
+    const { ask } = racks()
+    const { sessionId } = await ask(apis.Fetch, 12, inRack({ sessionEpoch: 0 }))
+    for (const sessionEpoch of [1, 2]) {
+      const { responses } = await ask(apis.Fetch, 12, inRack({ sessionId, sessionEpoch, topics: [] }))
+      expect(responses[0]!.partitions[0]).toMatchObject({ preferredReadReplica: 2 })
+    }
+  })
+
+  test.each([
+    ['no rack is told', {}, { rackId: '' }],
+    ['they are in the rack of the leader', {}, { rackId: 'a' }],
+    ['nobody is in their rack', {}, { rackId: 'c' }],
+    ['a follower fetches', {}, { replicaId: 2, rackId: 'b' }],
+    ['no selector is set', { 'replica.selector.class': 'org.apache.kafka.common.replica.LeaderSelector' }, {}],
+  ])('they read from the leader when %s', async (_why, settings, changes) => {
+    const { ask, replicas } = racks({ ...overrides, ...settings })
+    const { responses } = await ask(apis.Fetch, 12, inRack(changes))
+    expect(responses[0]!.partitions[0]).toMatchObject({ preferredReadReplica: -1 })
+    expect(responses[0]!.partitions[0]!.records).toHaveLength(5)
+    expect(replicas.fetches).toMatchObject([{ maxWaitMs: 500 }])
+  })
+
+  test('a follower that they were sent to serves them', async () => {
+    const { ask, coordination } = racks({ ...overrides })
+    coordination.topics.clear()
+    coordination.addTopic('orders', [partitionImage(0, { replicas: isr, isr, leader: 2 as BrokerId })])
+    const { responses } = await ask(apis.Fetch, 12, inRack())
+    expect(responses[0]!.partitions[0]!.records).toHaveLength(5)
+  })
+
+  test('what is wrong is told by the leader', async () => {
+    const { ask, replicas } = racks()
+    replicas.fetchAnswer = () => [refused('offset-out-of-range')]
+    const { responses } = await ask(apis.Fetch, 12, inRack())
+    expect(responses[0]!.partitions[0]).toMatchObject({ errorCode: 1, preferredReadReplica: -1 })
+  })
+})
