@@ -240,7 +240,7 @@ describe('the admin client of kafkajs', () => {
           topics: [{ topic: 'kept', partitionAssignment: [{ partition: 0, replicas }] }],
         })
       await to([1]) // where it is
-      await expect(to([7])).rejects.toThrow(/REPLICA_ASSIGNMENT|assignment is invalid/i)
+      await expect(to([7])).rejects.toThrow('Errors altering partition reassignments')
     },
     listPartitionReassignments: async () => {
       expect(await admin.listPartitionReassignments({})).toEqual({ topics: [] })
