@@ -216,10 +216,16 @@ export class Cluster {
     return address
   }
 
+  /** The one connection to a broker, however many ask for it at a time: one that nobody knows of is never closed. */
   async #connection(address: Address): Promise<BrokerConnection> {
     const key = `${address.host}:${address.port}`
-    const known = await this.#connections.get(key)?.catch(() => undefined)
-    if (known?.isOpen === true) return known
+    for (;;) {
+      const known = this.#connections.get(key)
+      if (known === undefined) break
+      const connection = await known.catch(() => undefined)
+      if (connection?.isOpen === true) return connection
+      if (this.#connections.get(key) === known) this.#connections.delete(key)
+    }
     const connecting = BrokerConnection.connect({ ...address, platform: this.platform, timeoutMs: this.timeoutMs })
     this.#connections.set(key, connecting)
     return await connecting
