@@ -83,7 +83,14 @@ export class Cluster {
   /** The one that takes changes of topics; any broker of a cluster that hides its controller, and passes them on. */
   async controller(): Promise<BrokerConnection> {
     const { controllerId } = await this.refresh([])
-    return this.#brokers.has(controllerId) ? await this.broker(controllerId) : await this.any()
+    if (!this.#brokers.has(controllerId)) return await this.any()
+    try {
+      return await this.broker(controllerId)
+    } catch (error) {
+      // It went a moment ago, and the others don't know yet.
+      if (!isConnectionFault(error)) throw error
+      return await this.any()
+    }
   }
 
   /** Every broker's address, by node id, as the last metadata told. */
