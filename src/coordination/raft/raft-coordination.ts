@@ -283,11 +283,13 @@ class RaftCoordination implements Coordination {
 
   // ---- what this node asks of the controller ----
 
-  #change<Kind extends 'createTopics' | 'deleteTopics' | 'createPartitions' | 'alterConfigs'>(
+  async #change<Kind extends 'createTopics' | 'deleteTopics' | 'createPartitions' | 'alterConfigs'>(
     kind: Kind,
     requests: ControllerRequests[Kind]['request']['requests'],
     options: { readonly timeoutMs: number; readonly validateOnly?: boolean },
   ): Promise<ControllerRequests[Kind]['response']> {
+    // As in Kafka, nothing is done then; otherwise the answer would depend on who is first.
+    if (options.timeoutMs <= 0) throw new CoordinationError('timed-out', `There is no time for ${kind}`)
     const deadlineMs = this.#options.platform.clock.monotonic() + options.timeoutMs
     const request = { requests, validateOnly: options.validateOnly ?? false } as ControllerRequests[Kind]['request']
     return this.#ask(kind, request, deadlineMs)
