@@ -9,17 +9,20 @@ import { metadataTopic } from './topic-names.ts'
  *   1  times of fetches     2  directory ids, error messages, endpoints of the voters
  *
  * The quorum speaks Raft of its own, so a voter has no endpoint that a Kafka client could use: its list is empty. Offsets are
- * those of the metadata log as Kafka counts them, exclusive. Only the leader knows how far the others are.
+ * those of the metadata log as Kafka counts them, exclusive. Only the leader knows how far the others are. A request that asks
+ * for anything beside partition 0 of the metadata topic is told about nothing.
  */
 export const describeQuorum = defineApi({
   api: apis.DescribeQuorum,
   versions: { min: 0, max: 2 },
   handle({ topics }, context) {
-    const asksOther = topics.some(
-      ({ topicName, partitions }) =>
-        topicName !== metadataTopic || partitions.some(({ partitionIndex }) => partitionIndex !== 0),
-    )
-    if (topics.length === 0 || asksOther) {
+    const [topic, ...others] = topics
+    const asksThisAlone =
+      others.length === 0 &&
+      topic?.topicName === metadataTopic &&
+      topic.partitions.length === 1 &&
+      topic.partitions[0]?.partitionIndex === 0
+    if (!asksThisAlone) {
       const errorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
       const refusedTopics = topics.map(({ topicName, partitions }) => ({
         topicName,
