@@ -43,14 +43,17 @@ export async function findTimestamp(log: SearchedLog, timestamp: number): Promis
   return undefined
 }
 
-/** The first record that has the largest timestamp. */
-export async function findMaxTimestamp(log: SearchedLog): Promise<Found | undefined> {
+/**
+ * The first record that has the largest timestamp. As in Kafka that may be a record below the log start offset, as long as its
+ * segment is there.
+ */
+export async function findMaxTimestamp(searched: SearchedLog): Promise<Found | undefined> {
+  const log = { ...searched, logStartOffset: 0 }
   let largest: TimeIndexEntry | undefined
   let holder: Segment | undefined
   for (const segment of log.segments) {
     if (segment.baseOffset >= log.endOffset) break
-    if (segment.endOffset <= log.logStartOffset) continue
-    const isWhole = segment.baseOffset >= log.logStartOffset && segment.endOffset <= log.endOffset
+    const isWhole = segment.endOffset <= log.endOffset
     const candidate = isWhole ? await segment.largestTimestamp() : await largestOfPart(log, segment)
     if (candidate.timestamp <= (largest?.timestamp ?? -1)) continue
     largest = candidate
@@ -63,21 +66,19 @@ export async function findMaxTimestamp(log: SearchedLog): Promise<Found | undefi
   return batch === undefined ? undefined : await findRecord(log, holder, batch, timestamp)
 }
 
-/** The largest timestamp among the batches that begin in the searched part of `segment`. */
+/** The largest timestamp among the batches of `segment` that end below the searched part's end. */
 async function largestOfPart(log: SearchedLog, segment: Segment): Promise<TimeIndexEntry> {
   let largest: TimeIndexEntry = { timestamp: -1, offset: segment.baseOffset }
   const { offsets, times } = await segment.loadIndexes()
-  let position = offsets.lookup(log.logStartOffset)
-  if (segment.baseOffset >= log.logStartOffset) {
-    const indexed = times.lastBelow(log.endOffset)
-    if (indexed !== undefined) {
-      largest = indexed
-      position = offsets.lookup(indexed.offset)
-    }
+  let position = 0
+  const indexed = times.lastBelow(log.endOffset)
+  if (indexed !== undefined) {
+    largest = indexed
+    position = offsets.lookup(indexed.offset)
   }
   await segment.scan(position, (view) => {
     if (view.lastOffset >= log.endOffset) return false
-    if (view.maxTimestamp > largest.timestamp && view.lastOffset >= log.logStartOffset) {
+    if (view.maxTimestamp > largest.timestamp) {
       largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
     }
     return true
