@@ -96,16 +96,6 @@ export const acceptedDifferences: readonly AcceptedDifference[] = [
       /"resourceType":4.*"name":"(no.such.key|root)"/.test(JSON.stringify(exchange.request)),
   },
   {
-    title: 'the largest timestamp is looked for among the records that are there',
-    reason:
-      'Kafka tells the offset of a deleted record when that had it. Who reads there is told OFFSET_OUT_OF_RANGE and begins at the first record, which is what Rookery tells',
-    covers: ({ exchange, path, kafka, rookery }) =>
-      exchange.api === 'ListOffsets' &&
-      path.endsWith('offset') &&
-      JSON.stringify(exchange.request, (_, value) => value as unknown).includes('"timestamp":-3') &&
-      Number(kafka) < Number(rookery),
-  },
-  {
     title: 'what is asked twice is told once',
     reason:
       'Otherwise a small request that names one thing often asks for more memory than there is. Clients ask once, and keep answers by name',
