@@ -21,7 +21,7 @@ export class KcatRun {
   /** Says what kcat prints, and how it ends. */
   async kcat(args: readonly string[], input: string | Buffer = ''): Promise<void> {
     const { exitCode, stdout, stderr } = await runPeer(this.#peer, ['-b', this.#broker, ...args], { input })
-    const what = args.join(' ').slice(0, 60)
+    const what = args.filter((each) => !each.includes('%')).join(' ')
     this.#transcript.say(what, stdout)
     // The same complaint may come once or more often.
     for (const line of new Set(stderr.split('\n'))) this.#transcript.say(`${what}, complaint`, line)
@@ -34,13 +34,12 @@ export class KcatRun {
 
   /** All of partition 0, with what kcat knows of each record. */
   consume(...args: string[]): Promise<void> {
-    const format = '%p %o %K %k %S %s %h %T\n'
+    const format = '%p %o %K %k %S %s %h %T|'
     return this.kcat(['-C', '-t', this.topic, '-p', '0', '-e', '-q', '-f', format, ...args])
   }
 }
 
 const lines = Array.from({ length: 20 }, (_, i) => `key ${i}:value ${i}`).join('\n')
-/** Of when the records of a script are, in place of its own clock. */
 const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd']
 
 const packed = Object.fromEntries(
@@ -111,7 +110,7 @@ export const kcatScripts: Readonly<Record<string, KcatScript>> = {
 
   'goes on where its group was': async (run) => {
     await run.produce(['-K:'], lines)
-    const group = ['-G', `${run.topic}-group`, '-e', '-q', '-X', 'auto.offset.reset=earliest', '-f', '%o %k %s\n']
+    const group = ['-G', `${run.topic}-group`, '-e', '-q', '-X', 'auto.offset.reset=earliest', '-f', '%o %k %s|']
     await run.kcat([...group, run.topic])
     await run.produce(['-K:'], 'later:one')
     await run.kcat([...group, run.topic])

@@ -14,13 +14,12 @@ export class Transcript {
     for (const line of text.split('\n')) if (line !== '') this.lines.push(this.#normalised(`${what}: ${line}`))
   }
 
-  /** Says what comes back, or the error's name and code. */
+  /** Says what comes back, or the error's name and code, and those of the errors in it. */
   async attempt(what: string, call: () => unknown): Promise<void> {
     try {
       this.say(what, (await call()) ?? 'done')
     } catch (error) {
-      const { name, type, code } = error as { name?: string; type?: string; code?: unknown }
-      this.say(what, ['failed', name, type ?? null, code ?? null])
+      this.say(what, ['failed', ...codesOf(error)])
     }
   }
 
@@ -34,6 +33,20 @@ export class Transcript {
       .replaceAll(/after \d+ms/g, 'after <ms>')
       .replaceAll(/\b1[789]\d{11}\b/g, (digits) => (Number(digits) >= this.#startedMs - 1000 ? '<now>' : digits))
   }
+}
+
+function codesOf(error: unknown): unknown[] {
+  if (typeof error !== 'object' || error === null) return []
+  const { name, type, code, cause, errors = [] } = error as ClientError
+  return [name ?? null, type ?? null, code ?? null, ...[cause, ...errors].flatMap(codesOf)]
+}
+
+interface ClientError {
+  readonly name?: string
+  readonly type?: string
+  readonly code?: unknown
+  readonly cause?: unknown
+  readonly errors?: readonly unknown[]
 }
 
 function plain(value: unknown): unknown {
