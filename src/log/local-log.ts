@@ -564,18 +564,17 @@ export class LocalLog implements PartitionLog {
 
   async #search(
     endOffset: Offset,
-    find: (log: SearchedLog) => Promise<{ timestamp: number; offset: Offset } | undefined>,
+    find: (log: SearchedLog) => Promise<TimestampAndOffset | undefined>,
   ): Promise<TimestampAndOffset | undefined> {
     this.#requireOnline()
     const segments = this.#segments.slice()
     try {
-      const found = await find({
+      return await find({
         segments,
         logStartOffset: this.#logStartOffset,
         endOffset: Math.min(endOffset, this.#logEndOffset),
         offload: this.#environment.platform.offload,
       })
-      return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
     } catch (error) {
       // A segment went meanwhile: the answer is what the log says now.
       if (segments.some((segment) => !this.#segments.includes(segment))) return await this.#search(endOffset, find)

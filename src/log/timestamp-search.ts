@@ -1,4 +1,4 @@
-import type { Offset } from '../base/index.ts'
+import type { LeaderEpoch, Offset } from '../base/index.ts'
 import type { Offload } from '../platform/index.ts'
 import { BatchTooLargeError, BatchView, CorruptBatchError, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { TimeIndexEntry } from './indexes.ts'
@@ -19,6 +19,8 @@ export interface SearchedLog {
 interface Found {
   readonly timestamp: number
   readonly offset: Offset
+  /** That of the batch: for a deleted record the log has no other way to know it. */
+  readonly leaderEpoch: LeaderEpoch
 }
 
 /** The first record whose timestamp is at least `timestamp`. */
@@ -115,16 +117,17 @@ async function findRecord(
   const bytes = Buffer.allocUnsafeSlow(place.sizeBytes)
   await segment.log.read(bytes, place.position)
   const view = new BatchView(bytes)
+  const leaderEpoch = view.leaderEpoch as LeaderEpoch
   try {
     const recordBytes = await openRecordBytesOff(view, maxUnpackedBytes, log.offload)
     for (const record of readRecords(view, recordBytes)) {
       if (record.timestamp >= timestamp && record.offset >= log.logStartOffset) {
-        return { timestamp: record.timestamp, offset: record.offset }
+        return { timestamp: record.timestamp, offset: record.offset, leaderEpoch }
       }
     }
     return undefined
   } catch (error) {
     if (!(error instanceof CorruptBatchError || error instanceof BatchTooLargeError)) throw error
-    return { timestamp: view.maxTimestamp, offset: Math.max(view.baseOffset, log.logStartOffset) }
+    return { timestamp: view.maxTimestamp, offset: Math.max(view.baseOffset, log.logStartOffset), leaderEpoch }
   }
 }

@@ -27,11 +27,11 @@ describeWithPeer('kafka-compiled', 'Clients see the same of Rookery as of Apache
     return [transcripts[0]!.lines, transcripts[1]!.lines]
   }
 
-  test("Kafka's Java clients", { timeout: 150_000 }, async () => {
+  test("Kafka's Java clients", { timeout: 250_000 }, async () => {
     const program = join(import.meta.dirname, 'clients', 'ClientScripts.java')
     const jvm = { ...peer, args: ['-Dlog4j2.level=WARN', ...peer.args] }
     const brokers = pair.ports.map((port) => `127.0.0.1:${port}`)
-    const { exitCode, stdout, stderr, output } = await runPeer(jvm, [program, ...brokers], { timeoutMs: 140_000 })
+    const { exitCode, stdout, stderr, output } = await runPeer(jvm, [program, ...brokers], { timeoutMs: 240_000 })
     expect(exitCode, output).toBe(0)
     const [theirs, ours] = pair.ports.map((port, i) => javaScripts(stdout, i, new Transcript(port)))
     expect(ours?.size, stderr).toBeGreaterThan(25)

@@ -560,13 +560,14 @@ public class ClientScripts {
         private final String broker;
         private final String prefix;
         private final List<String> said = new ArrayList<>();
+        private int settled;
         private Admin admin;
 
         Context(int place, String script, String broker) {
             this.place = place;
             this.script = script;
             this.broker = broker;
-            this.prefix = "java-" + script.replaceAll("[^a-zA-Z]+", "-") + "-";
+            this.prefix = "java-" + script.replaceAll("[^a-zA-Z0-9]+", "-") + "-";
         }
 
         void run(Script body) {
@@ -662,7 +663,7 @@ public class ClientScripts {
 
         /** What was changed before is seen by who sees a later topic. */
         void settle() throws Exception {
-            create("settled-" + said.size(), 1);
+            create("settled-" + ++settled, 1);
         }
 
         void fill(String topic, int count) throws Exception {

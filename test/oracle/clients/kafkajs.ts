@@ -118,9 +118,9 @@ export const kafkajsScripts: Readonly<Record<string, KafkajsScript>> = {
         includeSynonyms: true,
       })
       return resources.map(({ configEntries }) =>
-        configEntries.filter(
-          ({ configName }) => configName.startsWith('retention') || configName.startsWith('segment'),
-        ),
+        configEntries
+          .filter(({ configName }) => configName.startsWith('retention') || configName.startsWith('segment'))
+          .sort((left, right) => (left.configName < right.configName ? -1 : 1)),
       )
     }
     await run.attempt('describe', () => told())
@@ -191,7 +191,7 @@ export const kafkajsScripts: Readonly<Record<string, KafkajsScript>> = {
     const consumer = kafka.consumer({ groupId, maxWaitTimeInMs: 100 })
     await consumer.connect()
     let read = 0
-    await consumer.subscribe({ topic })
+    await consumer.subscribe({ topic, fromBeginning: true })
     await consumer.run({ eachMessage: async () => void read++ })
     await until(() => read === 5, 'all records are read')
     await run.attempt('describe', async () => {

@@ -108,14 +108,22 @@ export const refusalScenarios: Scenarios = {
   },
 
   'what is too large for the topic of offsets': async (broker) => {
+    const limit = async (value: string | null) => {
+      const configs = [{ name: 'max.message.bytes', configOperation: value === null ? 1 : 0, value }]
+      const resources = [{ resourceType: topicType, resourceName: '__consumer_offsets', configs }]
+      await broker.ask(apis.IncrementalAlterConfigs, 1, { resources, validateOnly: false })
+      // Who sees the later topic has seen the change.
+      await broker.createTopic(broker.named(`limit-${value}`))
+    }
     const topic = broker.named('wide')
-    await broker.createTopic(topic, { partitions: 300 })
+    await broker.createTopic(topic, { partitions: 3 })
     const group = new Group(broker, broker.named('group'), 5)
     const member = await group.enter('a')
-    await group.sync(member, [[member.memberId, 'x'.repeat(1_200_000)]])
+    await limit('10000')
+    await group.sync(member, [[member.memberId, 'x'.repeat(12_000)]])
     await group.heartbeat(member)
     await group.describe()
-    const partitions = Array.from({ length: 300 }, (_, partitionIndex) => ({
+    const partitions = Array.from({ length: 3 }, (_, partitionIndex) => ({
       partitionIndex,
       committedOffset: 1,
       committedMetadata: 'x'.repeat(4096),
@@ -129,6 +137,7 @@ export const refusalScenarios: Scenarios = {
     }
     await broker.ask(apis.OffsetFetch, 7, { groupId: broker.named('simple'), topics: null })
     await broker.ask(apis.DescribeGroups, 5, { groups: [broker.named('simple')] })
+    await limit(null)
   },
 
   'offsets of topics that a group reads': async (broker) => {

@@ -12,7 +12,7 @@ const producer = { producerId: 70_000, producerEpoch: 1 }
 
 export const beforeRestart: Scenario = async (broker) => {
   const topic = broker.named('kept')
-  await broker.createTopic(topic, { partitions: 2, configs: { 'retention.ms': '123456789' } })
+  await broker.createTopic(topic, { partitions: 2, configs: { 'max.message.bytes': '123456' } })
   for (let baseSequence = 0; baseSequence < 7; baseSequence++) await produce(broker, 9, baseSequence)
   const cut = { name: topic, partitions: [{ partitionIndex: 0, offset: 2 }] }
   await broker.ask(apis.DeleteRecords, 2, { topics: [cut], timeoutMs: 5000 })
@@ -54,7 +54,7 @@ export const afterRestart: Scenario = async (broker) => {
   await commit(broker, 9)
   await broker.ask(apis.DescribeGroups, 5, { groups: [broker.named('group')] })
   await broker.ask(apis.DescribeProducers, 0, { topics: [{ name: topic, partitionIndexes: [0, 1] }] })
-  const resources = [{ resourceType: 2, resourceName: topic, configurationKeys: ['retention.ms'] }]
+  const resources = [{ resourceType: 2, resourceName: topic, configurationKeys: ['max.message.bytes'] }]
   await broker.ask(apis.DescribeConfigs, 4, { resources })
   await broker.ask(apis.Metadata, 9, { topics: [{ name: broker.named('missing') }], allowAutoTopicCreation: true })
   for (const version of versionsOf(apis.DeleteTopics)) {
