@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { servedApis } from '../../src/api/registry.ts'
 import type { Uuid } from '../../src/base/index.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { acceptedDifferences } from './accepted-differences.ts'
 import { AnsweredErrors } from './answered-errors.ts'
+import { compareClients } from './clients/compare-clients.ts'
 import { type Difference, describeDifferences, differencesOf } from './differences.ts'
 import { documentedErrors } from './documented-errors.ts'
 import { normalised } from './normalise.ts'
@@ -73,6 +74,8 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
     compare(title, theirs!, ours!)
   })
 
+  describe('to clients', () => compareClients(() => pair))
+
   test('both are stopped and started again', { timeout: 120_000 }, async () => {
     const before = await Promise.all(pair.ports.map((port) => run(beforeRestart, port, 'kept-')))
     compare('before the restart', before[0]!, before[1]!)
@@ -81,6 +84,7 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
     compare('after the restart', after[0]!, after[1]!)
   })
 
+  // Tests run in the order in which they stand here.
   test('each API that is served answered its success and each error that it is documented with', () => {
     if (ran < scenarios.length) return // some scenarios were left out by name
     const names = servedApis.map(({ api }) => api.name)

@@ -1,43 +1,37 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { describeWithPeer } from '../support/peers.ts'
-import { runPeer } from '../support/programs.ts'
-import { KafkajsRun, kafkajsScripts } from './clients/kafkajs.ts'
-import { KcatRun, kcatScripts } from './clients/kcat.ts'
-import { Transcript } from './clients/transcript.ts'
-import { BrokerPair } from './pair.ts'
+import { describe, expect, test } from 'vitest'
+import { describeWithPeer } from '../../support/peers.ts'
+import { runPeer } from '../../support/programs.ts'
+import type { BrokerPair } from '../pair.ts'
+import { KafkajsRun, kafkajsScripts } from './kafkajs.ts'
+import { KcatRun, kcatScripts } from './kcat.ts'
+import { Transcript } from './transcript.ts'
 
 /**
- * The same scripts of real clients against Rookery and a real Apache Kafka node: what their users see must be the same, but for
+ * Tests in which the same scripts of real clients talk to both brokers of the pair: what their users see must be the same, but for
  * what each broker chooses for itself. Of an error that is its class or code; the sentences differ.
  */
-describeWithPeer('kafka-compiled', 'Clients see the same of Rookery as of Apache Kafka', (peer) => {
-  let pair: BrokerPair
-  beforeAll(async () => {
-    pair = await BrokerPair.start(peer)
-  }, 120_000)
-  afterAll(async () => {
-    await pair?.[Symbol.asyncDispose]()
-  })
-
+export function compareClients(pair: () => BrokerPair): void {
   /** Both brokers' transcripts. */
   const both = async (run: (port: number, transcript: Transcript) => Promise<void>): Promise<[string[], string[]]> => {
-    const transcripts = pair.ports.map((port) => new Transcript(port))
-    await Promise.all(transcripts.map((transcript, i) => run(pair.ports[i]!, transcript)))
+    const transcripts = pair().ports.map((port) => new Transcript(port))
+    await Promise.all(transcripts.map((transcript, i) => run(pair().ports[i]!, transcript)))
     return [transcripts[0]!.lines, transcripts[1]!.lines]
   }
 
-  test("Kafka's Java clients", { timeout: 250_000 }, async () => {
-    const program = join(import.meta.dirname, 'clients', 'ClientScripts.java')
-    const jvm = { ...peer, args: ['-Dlog4j2.level=WARN', ...peer.args] }
-    const brokers = pair.ports.map((port) => `127.0.0.1:${port}`)
-    const { exitCode, stdout, stderr, output } = await runPeer(jvm, [program, ...brokers], { timeoutMs: 240_000 })
-    expect(exitCode, output).toBe(0)
-    const [theirs, ours] = pair.ports.map((port, i) => javaScripts(stdout, i, new Transcript(port)))
-    expect(ours?.size, stderr).toBeGreaterThan(25)
-    expect(ours).toEqual(theirs)
-    // Neither broker has where telemetry goes, which is no reason to say anything.
-    expect(stdout.split('\n').filter((line) => /telemetry/i.test(line) && !line.startsWith('@'))).toEqual([])
+  describeWithPeer('kafka-compiled', "Kafka's Java clients", (peer) => {
+    test('all scripts', { timeout: 250_000 }, async () => {
+      const program = join(import.meta.dirname, 'ClientScripts.java')
+      const jvm = { ...peer, args: ['-Dlog4j2.level=WARN', ...peer.args] }
+      const brokers = pair().ports.map((port) => `127.0.0.1:${port}`)
+      const { exitCode, stdout, stderr, output } = await runPeer(jvm, [program, ...brokers], { timeoutMs: 240_000 })
+      expect(exitCode, output).toBe(0)
+      const [theirs, ours] = pair().ports.map((port, i) => javaScripts(stdout, i, new Transcript(port)))
+      expect(ours?.size, stderr).toBeGreaterThan(25)
+      expect(ours).toEqual(theirs)
+      // Neither broker has where telemetry goes, which is no reason to say anything.
+      expect(stdout.split('\n').filter((line) => /telemetry/i.test(line) && !line.startsWith('@'))).toEqual([])
+    })
   })
 
   describeWithPeer('kcat', 'kcat', (kcat) => {
@@ -58,7 +52,7 @@ describeWithPeer('kafka-compiled', 'Clients see the same of Rookery as of Apache
       expect(ours).toEqual(theirs)
     })
   })
-})
+}
 
 /** Settings that only Apache Kafka 4.4 has, as accepted-differences.ts tells. */
 const onlyKafkas = /^(errors\.deadletterqueue\.|max\.decompressed\.message\.bytes|remote\.copy\.lag\.)/
