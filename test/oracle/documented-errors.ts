@@ -131,7 +131,6 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
       'FENCED_INSTANCE_ID',
       'GROUP_ID_NOT_FOUND',
       'ILLEGAL_GENERATION',
-      'INVALID_COMMIT_OFFSET_SIZE',
       'OFFSET_METADATA_TOO_LARGE',
       'REBALANCE_IN_PROGRESS',
       'UNKNOWN_MEMBER_ID',
@@ -146,7 +145,6 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
       REQUEST_TIMED_OUT: followers,
       STALE_MEMBER_EPOCH: newGroups,
       TOPIC_AUTHORIZATION_FAILED: acls,
-      UNKNOWN_SERVER_ERROR: 'stands for a bug of the broker',
     },
   },
   OffsetFetch: {
@@ -209,6 +207,7 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
       'INVALID_GROUP_ID',
       'REBALANCE_IN_PROGRESS',
       'UNKNOWN_MEMBER_ID',
+      'UNKNOWN_SERVER_ERROR',
     ],
     unreachable: { ...coordinator, UNSUPPORTED_VERSION: 'answered to what no client can write in that version' },
   },

@@ -23,10 +23,11 @@ export function compareClients(pair: () => BrokerPair): void {
     test('all scripts', { timeout: 250_000 }, async () => {
       const program = join(import.meta.dirname, 'ClientScripts.java')
       const jvm = { ...peer, args: ['-Dlog4j2.level=WARN', ...peer.args] }
+      const startedMs = Date.now()
       const brokers = pair().ports.map((port) => `127.0.0.1:${port}`)
       const { exitCode, stdout, stderr, output } = await runPeer(jvm, [program, ...brokers], { timeoutMs: 240_000 })
       expect(exitCode, output).toBe(0)
-      const [theirs, ours] = pair().ports.map((port, i) => javaScripts(stdout, i, new Transcript(port)))
+      const [theirs, ours] = pair().ports.map((port, i) => javaScripts(stdout, i, new Transcript(port, startedMs)))
       expect(ours?.size, stderr).toBeGreaterThan(25)
       expect(ours).toEqual(theirs)
       // Neither broker has where telemetry goes, which is no reason to say anything.

@@ -1,11 +1,12 @@
 /** What a script of a client saw, line by line, without what each broker chooses for itself. */
 export class Transcript {
   readonly lines: string[] = []
-  readonly #startedMs = Date.now()
+  readonly #startedMs: number
   readonly #port: number
 
-  constructor(port: number) {
+  constructor(port: number, startedMs = Date.now()) {
     this.#port = port
+    this.#startedMs = startedMs
   }
 
   /** An object's fields as JSON; a text's lines. */
