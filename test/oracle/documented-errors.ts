@@ -134,6 +134,7 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
       'OFFSET_METADATA_TOO_LARGE',
       'REBALANCE_IN_PROGRESS',
       'UNKNOWN_MEMBER_ID',
+      'UNKNOWN_SERVER_ERROR',
       'UNKNOWN_TOPIC_ID',
       'UNKNOWN_TOPIC_OR_PARTITION',
     ],
