@@ -3,22 +3,53 @@
  *
  *     await using broker = await startBroker({ topics: ['orders'] })
  *     const kafka = new Kafka({ brokers: [broker.bootstrapServers] })
+ *     const [order] = await broker.waitForRecords('orders', 1)
+ *
+ * `Broker` has what tests want beside: `reset`, what is in topics and groups (`records`, `waitForRecords`, `waitForGroup`), `faults`,
+ * and with the option `clock` a clock that they move. `rookery/vitest` is a broker for a whole run.
  *
  * What holds:
  * - The broker serves when `startBroker` resolves: no waiting, no retries, declared topics are there.
  * - As many as wanted run in one process; they share nothing.
  * - With `storage: 'memory'` nothing touches a disk, and neither Level nor gRPC nor pino is loaded.
+ * - What looks at the broker from inside opens no connection and doesn't ask again and again: it is woken by what happens.
+ * - A clock that is moved moves what Kafka's rules are about (retention, sessions, expirations); sockets, disk, Raft and the timeouts
+ *   of clients stay real.
  * - After `stop` nothing of it is left: no socket, no timer, no temporary folder.
  */
 import { resolve } from 'node:path'
+import type { Faults } from './api/index.ts'
 import { ConfigError, type ConfigProblem, parseConfig, type SettingValue } from './config/index.ts'
-import { memoryRaftStorage, raftStorageOnDisk, startNode, type TopicDeclaration, topicRequests } from './node/index.ts'
-import { createMemoryFiles, createRealPlatform, type Platform } from './platform/index.ts'
+import {
+  type BrokerRecord,
+  memoryRaftStorage,
+  type NodeTime,
+  type ObservedGroup,
+  type ResetOptions,
+  raftStorageOnDisk,
+  startNode,
+  type TopicDeclaration,
+  topicRequests,
+  type WaitForGroupOptions,
+  type WaitForRecordsOptions,
+} from './node/index.ts'
+import { createManualPlatform, createMemoryFiles, createRealPlatform, type Platform } from './platform/index.ts'
 import { createLogger, type LogFields, type Logger, silentLogger } from './telemetry/index.ts'
 
+export type { Fault, FaultMatch, Faults, FaultyApi, InjectableError } from './api/index.ts'
 export { RookeryError } from './base/index.ts'
 export { ConfigError, type ConfigProblem, type SettingValue } from './config/index.ts'
-export type { TopicDeclaration } from './node/index.ts'
+export {
+  BrokerRecord,
+  ObservationError,
+  type ObservedGroup,
+  type ObservedMember,
+  ResetError,
+  type ResetOptions,
+  type TopicDeclaration,
+  type WaitForGroupOptions,
+  type WaitForRecordsOptions,
+} from './node/index.ts'
 export { DirectoryLockedError, FileError, NetworkError } from './platform/index.ts'
 
 export interface BrokerOptions {
@@ -35,7 +66,15 @@ export interface BrokerOptions {
   readonly port?: number
   /** A logger such as pino's; `true` writes to the standard error for people. Nothing is logged by default. */
   readonly logger?: BrokerLogger | true
+  /**
+   * 'manual': the broker's clock stands still, from now or from `startAt` on, until `broker.clock.advance` moves it. Timestamps that
+   * clients give are by their own clocks; how far they may be ahead is then only checked where `config` says so.
+   */
+  readonly clock?: ManualClockOption
 }
+
+/** `startAt`: a moment, as a Date or in milliseconds since 1970. */
+export type ManualClockOption = 'manual' | { readonly startAt: Date | number }
 
 /** What is needed of a logger: pino's has it. An error is in the field `err`. */
 export interface BrokerLogger {
@@ -46,6 +85,26 @@ export interface BrokerLogger {
   error(fields: Record<string, unknown>, message: string): void
 }
 
+/** The names of a group's states; Dead is that of one that isn't there. */
+export type GroupStateName = ObservedGroup['state']
+
+/** A clock that stands still until it is moved. */
+export interface BrokerClock {
+  /** The broker's time: whole milliseconds since 1970. */
+  now(): number
+  /**
+   * Moves the clock on by `ms`, 0 or more. Retention, sessions, rebalances, expirations of offsets and producers that come due are
+   * carried out one moment after the other, and long polls are answered. Resolves when all of it has been, and what it began in files
+   * is done; clients may yet have to answer. Calls are carried out one after the other.
+   */
+  advance(ms: number): Promise<void>
+}
+
+/** A broker whose clock the test moves. */
+export interface BrokerWithClock extends Broker {
+  readonly clock: BrokerClock
+}
+
 /** A broker that serves. */
 export interface Broker extends AsyncDisposable {
   /** What clients connect to: `localhost:54321`. */
@@ -54,6 +113,22 @@ export interface Broker extends AsyncDisposable {
   readonly clusterId: string
   /** The absolute path of the folder with the data; undefined in memory. */
   readonly dataDirectory: string | undefined
+  /** Faults that the broker makes when a test asks for them. */
+  readonly faults: Faults
+  /** Resolves when it was stopped; rejects with the fault when it has to end by itself, which it then does. Nobody has to listen. */
+  readonly ended: Promise<void>
+  /**
+   * The broker as it was at its start, in milliseconds: the declared topics, empty, and no others (unless `topics: 'keep'`), no groups, nothing
+   * known of producers, settings as they were, no faults. Connections are kept: clients that are under way go on, after errors that they try
+   * again after. Requests that come meanwhile wait. Throws `ResetError`.
+   */
+  reset(options?: ResetOptions): Promise<void>
+  /** All committed records of a topic, by partition and offset. Throws `ObservationError`. */
+  records(topic: string): Promise<BrokerRecord[]>
+  /** The records of a topic as soon as there are `count` or more. Throws `ObservationError`, which says what was there instead. */
+  waitForRecords(topic: string, count: number, options?: WaitForRecordsOptions): Promise<BrokerRecord[]>
+  /** A group as soon as it is in this state. Throws `ObservationError`, which says what it was instead. */
+  waitForGroup(groupId: string, state: GroupStateName, options?: WaitForGroupOptions): Promise<ObservedGroup>
   /** Resolves when every connection is closed and everything is on disk, or gone. Harmless when called again. */
   stop(): Promise<void>
 }
@@ -62,18 +137,25 @@ export interface Broker extends AsyncDisposable {
  * Starts a broker that is a cluster of its own. Throws `ConfigError` for settings or topics that can't be used, `NetworkError` for a
  * port that is taken, `DirectoryLockedError` for a folder that another broker uses.
  */
-export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
+export async function startBroker(
+  options: BrokerOptions & { readonly clock: ManualClockOption },
+): Promise<BrokerWithClock>
+export async function startBroker(options?: BrokerOptions): Promise<Broker>
+export async function startBroker(options: BrokerOptions = {}): Promise<Broker | BrokerWithClock> {
   const { storage = 'memory', topics = [], config = {}, port } = options
   checkOptions(options)
-  const realPlatform = createRealPlatform()
   const inMemory = storage === 'memory'
-  const platform: Platform = inMemory ? { ...realPlatform, files: createMemoryFiles() } : realPlatform
+  const { platform, time, clock } = timeOf(options.clock, platformOf(inMemory))
   const folder = { path: inMemory ? '/memory' : resolve(storage), isTemporary: storage === 'temporary' }
   // Refused before the folder is made: what can't start leaves no trace.
   const settings = (logDir: string) =>
     parseConfig({
       overrides: config,
-      defaults: { listeners: `PLAINTEXT://localhost:${port ?? 0}`, 'log.dirs': logDir },
+      defaults: {
+        listeners: `PLAINTEXT://localhost:${port ?? 0}`,
+        'log.dirs': logDir,
+        ...(clock === undefined ? {} : { 'log.message.timestamp.after.max.ms': anyDistance }),
+      },
     })
   settings(folder.path)
   const requests = topicRequests(topics, 'topics')
@@ -88,14 +170,25 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
       logger: loggerOf(options.logger, platform),
       topics: requests,
       openRaftStorage: inMemory ? memoryRaftStorage : raftStorageOnDisk,
+      ...(time === undefined ? {} : { time }),
     })
     let stopping: Promise<void> | undefined
     const stop = () => (stopping ??= node.stop().finally(removeFolder))
+    // A node that can't go on is closed, so that its clients notice.
+    node.ended.catch(() => stop().catch(() => undefined))
+    const { observation } = node
     return {
       bootstrapServers: node.bootstrapServers,
       port: Number(node.bootstrapServers.slice(node.bootstrapServers.lastIndexOf(':') + 1)),
       clusterId: node.clusterId,
       dataDirectory: inMemory ? undefined : folder.path,
+      faults: node.faults,
+      ended: node.ended,
+      ...(clock === undefined ? {} : { clock }),
+      reset: (resetOptions) => node.reset(resetOptions),
+      records: (topic) => observation.records(topic),
+      waitForRecords: (topic, count, waitOptions = {}) => observation.waitForRecords(topic, count, waitOptions),
+      waitForGroup: (groupId, state, waitOptions = {}) => observation.waitForGroup(groupId, state, waitOptions),
       stop,
       [Symbol.asyncDispose]: stop,
     }
@@ -105,10 +198,40 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
   }
 }
 
+function platformOf(inMemory: boolean): Platform {
+  const real = createRealPlatform()
+  return inMemory ? { ...real, files: createMemoryFiles() } : real
+}
+
+/** `log.message.timestamp.after.max.ms` that lets every timestamp pass. */
+const anyDistance = String(2n ** 63n - 1n)
+
+/** The platform that a node is to have, and what of its time stands still. */
+function timeOf(
+  option: ManualClockOption | undefined,
+  real: Platform,
+): {
+  readonly platform: Platform
+  readonly time?: NodeTime
+  readonly clock?: BrokerClock
+} {
+  if (option === undefined) return { platform: real }
+  const startMs = option === 'manual' ? real.clock.now() : Number(option.startAt)
+  const { platform, still, running, advance } = createManualPlatform(real, startMs)
+  const clock: BrokerClock = {
+    now: () => still.clock.now(),
+    advance: async (ms) => {
+      if (Number.isFinite(ms) && ms >= 0) return await advance(ms)
+      throw new ConfigError([{ key: undefined, message: `advance: ${ms} ms: allowed is 0 or more` }])
+    },
+  }
+  return { platform, time: { rules: still, waits: running }, clock }
+}
+
 /** Settings that the other options speak for. */
 const ownKeys = ['log.dir', 'log.dirs', 'metadata.log.dir']
 
-function checkOptions({ config = {}, storage, port }: BrokerOptions): void {
+function checkOptions({ config = {}, storage, port, clock }: BrokerOptions): void {
   const problems: ConfigProblem[] = []
   for (const key of ownKeys) {
     if (key in config) problems.push({ key, message: `${key}: the folder for data is the option storage` })
@@ -123,8 +246,17 @@ function checkOptions({ config = {}, storage, port }: BrokerOptions): void {
   if (port !== undefined && 'listeners' in config) {
     problems.push({ key: 'listeners', message: 'listeners contradicts the option port: set one of the two' })
   }
+  if (clock !== undefined && clock !== 'manual') {
+    const startMs = Number(clock.startAt)
+    if (!(startMs >= 0 && startMs <= latestMs)) {
+      problems.push({ key: undefined, message: 'clock: allowed is manual or { startAt }, a moment from 1970 on' })
+    }
+  }
   if (problems.length > 0) throw new ConfigError(problems)
 }
+
+/** The last moment that a Date can be. */
+const latestMs = 8.64e15
 
 function loggerOf(logger: BrokerOptions['logger'], { clock }: Platform): Logger {
   if (logger === undefined) return silentLogger

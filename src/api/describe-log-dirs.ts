@@ -24,7 +24,8 @@ export const describeLogDirs = defineApi({
     const directories = context.services.logDirectories.all()
     return { body: { results: await Promise.all(directories.map((each) => describe(each, wanted, context))) } }
   },
-  fault: (_request, errorCode) => ({ errorCode, results: [] }),
+  fault: (_request, errorCode, apiVersion) =>
+    apiVersion >= 3 ? { errorCode, results: [] } : { results: [{ errorCode, logDir: '', topics: [] }] },
 })
 
 type DirectoryAnswer = MessageInput<typeof DescribeLogDirsResponse>['results'][number]

@@ -16,6 +16,7 @@ import {
 import type { Reply, RequestContext, ServedApi } from './api.ts'
 import { apiVersionsFallback } from './api-versions.ts'
 import { errorCodeOfFault } from './errors.ts'
+import { FaultInjector } from './fault-injection.ts'
 import { ApiProbe } from './probe.ts'
 import type { ApiServices } from './services.ts'
 
@@ -24,12 +25,18 @@ import type { ApiServices } from './services.ts'
  * served, close the connection, as in Kafka; a fault of a handler becomes an answer with an error code.
  */
 export class Dispatcher implements RequestHandler {
+  readonly faults: FaultInjector
   readonly #services: ApiServices
   readonly #served: ReadonlyMap<number, ServedApi>
   readonly #probes: ReadonlyMap<number, ApiProbe>
 
   constructor(services: ApiServices, served: readonly ServedApi[]) {
     this.#services = services
+    this.faults = new FaultInjector({
+      timers: services.platform.timers,
+      topicName: (topicId) => services.coordination.image.topics.byId(topicId)?.name,
+      apiNames: served.map(({ api }) => api.name),
+    })
     this.#served = new Map(served.map((each) => [each.api.key, each]))
     this.#probes = new Map(served.map(({ api }) => [api.key, new ApiProbe(services.metrics, api.name)]))
   }
@@ -95,7 +102,9 @@ export class Dispatcher implements RequestHandler {
     }
     let reply: ReturnType<ServedApi['handle']>
     try {
-      reply = served.handle(request as never, context)
+      reply = this.faults.isActive
+        ? this.faults.intercept(served, request, context)
+        : served.handle(request as never, context)
     } catch (fault) {
       return failed(fault)
     }

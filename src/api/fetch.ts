@@ -1,4 +1,4 @@
-import { type LeaderEpoch, type Uuid, zeroUuid } from '../base/index.ts'
+import { type BrokerEpoch, type BrokerId, type LeaderEpoch, type Uuid, zeroUuid } from '../base/index.ts'
 import { apis, ErrorCode, type FetchRequest, type FetchResponse, type MessageInput } from '../protocol/index.ts'
 import type {
   AskedPartition,
@@ -187,7 +187,7 @@ function usesTopicIds({ apiVersion }: RequestContext): boolean {
 /** `hasUnknown`: an error is to be answered beside `partitions`, so there is nothing to wait for. */
 function readRequest(
   request: FetchRequest,
-  { services, connection }: RequestContext,
+  { services, connection, apiVersion }: RequestContext,
   partitions: readonly FetchPartition[],
   hasUnknown: boolean,
 ) {
@@ -197,9 +197,18 @@ function readRequest(
     maxBytes: Math.min(request.maxBytes, services.config.values.fetchMaxBytes),
     lend: (maxBytes: number) => connection.lendResponseBytes(maxBytes),
     isolation: isReadCommitted(request) ? 'read-committed' : 'read-uncommitted',
+    ...readerOf(request, apiVersion),
     partitions,
     signal: connection.signal,
   } as const
+}
+
+/** A follower, told by its broker id, or a consumer; from version 11 on that one may read from any replica. */
+function readerOf({ replicaId, replicaState }: FetchRequest, apiVersion: number) {
+  const replica = apiVersion >= 15 ? replicaState.replicaId : replicaId
+  if (replica < 0) return { anyReplica: apiVersion >= 11 }
+  const brokerEpoch = apiVersion >= 15 ? replicaState.replicaEpoch : -1
+  return { follower: { replica: replica as BrokerId, brokerEpoch: brokerEpoch as BrokerEpoch | -1 } }
 }
 
 function isReadCommitted({ isolationLevel }: FetchRequest): boolean {
@@ -214,6 +223,7 @@ function fetchPartition(topic: string, topicId: Uuid, asked: RequestedPartition)
     maxBytes: asked.partitionMaxBytes,
     currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
     lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
+    logStartOffset: Math.max(0, asked.logStartOffset),
     ...(topicId === zeroUuid ? {} : { topicId }),
   }
 }
@@ -227,6 +237,7 @@ function askedPartition(topic: string | undefined, topicId: Uuid, asked: Request
     maxBytes: asked.partitionMaxBytes,
     currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
     lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
+    logStartOffset: Math.max(0, asked.logStartOffset),
   }
 }
 

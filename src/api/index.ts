@@ -5,6 +5,7 @@
  *   api.ts           `defineApi`: what an API is; `RequestContext`: what it may know
  *   services.ts      `ApiServices`: what it may call
  *   dispatcher.ts    `Dispatcher`: from a frame to its API and back
+ *   fault-injection.ts  faults that a test asks for; injected-errors.ts, request-subjects.ts: where errors go in an answer
  *   errors.ts        the one map from outcomes to error codes
  *   endpoints.ts     where clients are told to find brokers
  *   config-resources.ts  topics and brokers, to which configs belong
@@ -22,6 +23,7 @@
  */
 
 export { Dispatcher } from './dispatcher.ts'
+export type { Fault, FaultMatch, Faults, FaultyApi, InjectableError } from './fault-injection.ts'
 export { servedApis } from './registry.ts'
 export {
   type ApiServices,

@@ -31,7 +31,7 @@ export const listOffsets = defineApi({
     const answers = await inTurns(asked, context.services.platform.timers, (each) => {
       const { name, partition, isRepeated } = each
       if (isRepeated) return nothingFound(partition.partitionIndex, ErrorCode.INVALID_REQUEST)
-      return listOffset(name, partition, request.isolationLevel, context)
+      return listOffset(name, partition, request, context)
     })
     let next = 0
     const topics = [...topicsAsked].map(([name, partitions]) => ({
@@ -85,7 +85,7 @@ const places: ReadonlyMap<bigint, Place> = new Map([
 async function listOffset(
   topic: string,
   asked: ListOffsetsRequest['topics'][number]['partitions'][number],
-  isolationLevel: number,
+  { isolationLevel, replicaId }: Pick<ListOffsetsRequest, 'isolationLevel' | 'replicaId'>,
   context: RequestContext,
 ): Promise<PartitionAnswer> {
   const { partitionIndex, timestamp, currentLeaderEpoch } = asked
@@ -98,6 +98,7 @@ async function listOffset(
     partition: partitionIndex,
     currentLeaderEpoch: currentLeaderEpoch as LeaderEpoch | -1,
     isolation: isolationLevel === 1 ? 'read-committed' : 'read-uncommitted',
+    ...(replicaId >= 0 ? { byFollower: true } : {}),
     target:
       place === undefined ? { timestampMs: Number(timestamp) } : place.target === 'none' ? 'latest' : place.target,
   })

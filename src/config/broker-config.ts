@@ -66,7 +66,7 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
   const quorumVoters = parseQuorumVoters(values.controllerQuorumVoters, problems)
   checkBootstrapServers(values.controllerQuorumBootstrapServers, problems)
   const nodeId = nodeIdOf(values, entries, problems)
-  checkQuorum(values, nodeId, quorumVoters, problems)
+  checkQuorum(values, nodeId, quorumVoters, listeners.controller.length, problems)
   checkContradictions(values, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
@@ -164,11 +164,12 @@ function nodeIdOf(
   return brokerId as BrokerId
 }
 
-/** One node that is broker and controller in one: what is built. Anything else must not run as if it were that. */
+/** A node that is broker and controller in one, alone or one of several voters: what is built. Anything else must not run as if it were that. */
 function checkQuorum(
   values: BrokerValues,
   nodeId: BrokerId,
   voters: readonly QuorumVoter[],
+  controllerListeners: number,
   problems: ConfigProblem[],
 ): void {
   const roles = values.processRoles.join(',')
@@ -178,14 +179,25 @@ function checkQuorum(
       message: `process.roles=${roles}: a node with one role is not built yet; allowed is broker,controller`,
     })
   }
-  const [first] = voters
-  if (voters.length > 1 || values.controllerQuorumBootstrapServers.length > 1) {
-    const key = voters.length > 1 ? 'controller.quorum.voters' : 'controller.quorum.bootstrap.servers'
-    problems.push({ key, message: `${key}: a quorum of several voters is not built yet; name one, or none` })
-  } else if (first !== undefined && first.nodeId !== nodeId) {
+  if (values.controllerQuorumBootstrapServers.length > 1) {
+    const key = 'controller.quorum.bootstrap.servers'
+    problems.push({
+      key,
+      message: `${key}: voters that are only found there are not built yet; name all in controller.quorum.voters`,
+    })
+  }
+  if (voters.length > 0 && !voters.some((voter) => voter.nodeId === nodeId)) {
+    const names = voters.map((voter) => `${voter.nodeId}@${voter.host}:${voter.port}`).join(',')
     problems.push({
       key: 'controller.quorum.voters',
-      message: `controller.quorum.voters=${first.nodeId}@${first.host}:${first.port} contradicts node.id=${nodeId}: this node must be one of the voters`,
+      message: `controller.quorum.voters=${shortened(names)} contradicts node.id=${nodeId}: this node must be one of the voters`,
+    })
+  }
+  if (voters.length > 1 && controllerListeners === 0) {
+    const key = 'controller.listener.names'
+    problems.push({
+      key,
+      message: `${key}: with several voters, one of listeners must be named here, such as CONTROLLER`,
     })
   }
 }

@@ -65,11 +65,11 @@ export function describeTopicConfig(overrides: TopicOverrides, config: ParsedCon
   return described
 }
 
-/** Every setting of this broker, sorted by name. */
+/** Every setting of this broker, sorted by name; internal ones only where the metadata set them. */
 export function describeBrokerConfig(config: ParsedConfig): readonly DescribedConfig[] {
   const described: DescribedConfig[] = []
-  for (const { key, text } of config.entries.values()) {
-    if (key.internal) continue
+  for (const { key, text, dynamicText, clusterDefaultText } of config.entries.values()) {
+    if (key.internal && dynamicText === null && clusterDefaultText === null) continue
     const synonyms = fromName(key.name, places(equivalentBrokerKeys(key.name), config))
     described.push(describe(key, text, synonyms[0]?.source, synonyms, !key.dynamic))
   }

@@ -1,6 +1,12 @@
 import type { BrokerId } from '../base/index.ts'
-import type { MetadataImage, MetadataRecord } from '../metadata/index.ts'
-import { type ConfigRules, type Decision, maxRecordsPerEntry } from './decision.ts'
+import {
+  eligibleLeaderReplicas,
+  MetadataDeltaBuilder,
+  type MetadataImage,
+  type MetadataRecord,
+} from '../metadata/index.ts'
+import { type ConfigRules, type ControllerSettings, type Decision, maxRecordsPerRequest } from './decision.ts'
+import { PartitionRules } from './partition-change.ts'
 import type { AlterConfigRequest, AlterConfigResult, ConfigChange } from './requests.ts'
 import { topicNameFault } from './topic-name.ts'
 
@@ -13,11 +19,15 @@ type Refusal = Extract<AlterConfigResult, { ok: false }>
 export function alterConfigs(
   image: MetadataImage,
   requests: readonly AlterConfigRequest[],
-  context: { readonly configRules: ConfigRules; readonly validateOnly: boolean },
+  context: {
+    readonly settings: ControllerSettings
+    readonly configRules: ConfigRules
+    readonly validateOnly: boolean
+  },
 ): Decision<readonly AlterConfigResult[]> {
   // A resource counts too: a million that change nothing are no reasonable request.
-  if (requests.reduce((count, request) => count + recordCount(image, request), 0) > maxRecordsPerEntry) {
-    const refusal = invalid(`The request asks for more than ${maxRecordsPerEntry} resources and configs at once`)
+  if (requests.reduce((count, request) => count + recordCount(image, request), 0) > maxRecordsPerRequest) {
+    const refusal = invalid(`The request asks for more than ${maxRecordsPerRequest} resources and configs at once`)
     return { records: [], response: requests.map(() => refusal) }
   }
   const counts = new Map<string, number>()
@@ -27,12 +37,57 @@ export function alterConfigs(
     if ((counts.get(resourceOf(request)) ?? 0) > 1) return invalid(`${resourceOf(request)} is in the request twice`)
     const configs = changedConfigs(image, request, context.configRules)
     if ('ok' in configs) return configs
-    const refusal = configRefusal(request, configs, context.configRules) ?? resourceRefusal(image, request)
+    const refusal =
+      eligibilityRefusal(image, request) ??
+      configRefusal(request, configs, context.configRules) ??
+      resourceRefusal(image, request)
     if (refusal !== undefined) return refusal
     records.push(...changedRecords(image, request, configs))
     return { ok: true }
   })
-  return { records: context.validateOnly ? [] : records, response }
+  if (context.validateOnly) return { records: [], response }
+  // The partitions come first: where several entries are needed, who is no longer eligible is so before the limit falls.
+  return { records: [...partitionChanges(image, records, context.settings), ...records], response }
+}
+
+/** Configs that say who may lead. */
+const minInSyncReplicas = 'min.insync.replicas'
+const electionKeys: ReadonlySet<string> = new Set([minInSyncReplicas, 'unclean.leader.election.enable'])
+
+/** Partitions that get another leader or other eligible replicas when the configs have changed. */
+function partitionChanges(
+  image: MetadataImage,
+  records: readonly MetadataRecord[],
+  settings: ControllerSettings,
+): MetadataRecord[] {
+  const concerning = records.filter((record) => record.type === 'Config' && electionKeys.has(record.key))
+  if (concerning.length === 0) return []
+  const builder = new MetadataDeltaBuilder(image)
+  for (const record of concerning) builder.replay(record)
+  const { image: after, delta } = builder.finish(image.index + 1, image.term)
+  const concernsAll = delta.changedConfigs.brokers.size > 0
+  const named = [...delta.changedConfigs.topics].map((name) => after.topics.byName(name))
+  const rules = new PartitionRules(after, settings)
+  const changes: MetadataRecord[] = []
+  for (const topic of concernsAll ? after.topics.all() : named) {
+    for (const partition of topic?.partitions ?? []) {
+      const change = topic === undefined ? undefined : rules.change(topic, partition, {})
+      if (change !== undefined) changes.push(change)
+    }
+  }
+  return changes
+}
+
+/** Who is eligible rests on one min.insync.replicas for the whole cluster, which all nodes see change at once. */
+function eligibilityRefusal(image: MetadataImage, request: AlterConfigRequest): Refusal | undefined {
+  if (request.resourceType !== 'broker' || !keepsElr(image)) return undefined
+  if (request.resourceName === '' || (request.changes.get(minInSyncReplicas) ?? null) === null) return undefined
+  const message = `${minInSyncReplicas} can't be set for one broker while there are eligible leader replicas`
+  return refuse('invalid-config', message)
+}
+
+function keepsElr(image: MetadataImage): boolean {
+  return (image.features.get(eligibleLeaderReplicas.feature) ?? 0) > 0
 }
 
 /** At most. */

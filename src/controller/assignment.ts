@@ -1,6 +1,6 @@
 import type { BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../base/index.ts'
 import { type MetadataImage, type MetadataRecord, noLeader } from '../metadata/index.ts'
-import { electLeader, isActive } from './election.ts'
+import { isActive } from './partition-change.ts'
 
 /**
  * Why the replicas that a client chose for a partition can't be; undefined when they can. `factor`: how many replicas it
@@ -14,7 +14,8 @@ export function assignmentFault(
   if (replicas.length === 0) return 'the assignment has no replicas'
   const negative = replicas.find((brokerId) => brokerId < 0)
   if (negative !== undefined) return `broker id ${negative} is invalid`
-  const twice = replicas.find((brokerId, i) => replicas.indexOf(brokerId) !== i)
+  const seen = new Set<BrokerId>()
+  const twice = replicas.find((brokerId) => seen.size === seen.add(brokerId).size)
   if (twice !== undefined) return `broker ${twice} is in the assignment twice`
   const unknown = replicas.find((brokerId) => image.cluster.broker(brokerId) === undefined)
   if (unknown !== undefined) return `broker ${unknown} is not registered`
@@ -34,7 +35,7 @@ export function partitionRecords(
 ): MetadataRecord[] {
   return replicasByPartition.map((replicas, i) => {
     const isr = replicas.filter((brokerId) => isActive(image, brokerId))
-    const leader = electLeader({ replicas, isr, leader: noLeader }, (brokerId) => isr.includes(brokerId))
+    const leader = isr[0] ?? noLeader
     return {
       type: 'Partition',
       topicId,

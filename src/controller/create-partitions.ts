@@ -1,7 +1,7 @@
 import type { BrokerId } from '../base/index.ts'
 import type { MetadataImage, MetadataRecord, TopicImage } from '../metadata/index.ts'
 import { assignmentFault, partitionRecords } from './assignment.ts'
-import { type ControllerSettings, type Decision, maxRecordsPerEntry } from './decision.ts'
+import { type ControllerSettings, type Decision, maxRecordsPerRequest } from './decision.ts'
 import { placePartitions } from './placement.ts'
 import type { CreatePartitionsRequest, CreatePartitionsResult } from './requests.ts'
 
@@ -36,8 +36,8 @@ export function createPartitions(
     const refusal = countRefusal(topic, request, context.settings)
     if (refusal !== undefined) return refusal
     const additional = request.totalCount - topic.partitions.length
-    if (additional > maxRecordsPerEntry - records.length) {
-      const message = `The request asks for more than ${maxRecordsPerEntry} new partitions at once`
+    if (additional > maxRecordsPerRequest - records.length) {
+      const message = `The request asks for more than ${maxRecordsPerRequest} new partitions at once`
       return refuse(name, 'policy-violation', message)
     }
     const placed = replicasOf(image, topic, request, context.placementStart + records.length)
@@ -75,7 +75,7 @@ function replicasOf(
   { name, totalCount, assignments }: CreatePartitionsRequest,
   start: number,
 ): Replicas {
-  const factor = partitions[0]!.replicas.length
+  const factor = partitions[0]!.replicas.length - partitions[0]!.removingReplicas.length
   if (assignments === undefined) {
     const placement = placePartitions(image, totalCount - partitions.length, factor, start)
     return placement.ok ? placement : refuse(name, 'invalid-replication-factor', placement.message)

@@ -1,7 +1,7 @@
 import type { BrokerId, Uuid } from '../base/index.ts'
 import type { MetadataImage, MetadataRecord } from '../metadata/index.ts'
 import { assignmentFault, partitionRecords } from './assignment.ts'
-import { type ConfigRules, type ControllerSettings, type Decision, maxRecordsPerEntry } from './decision.ts'
+import { type ConfigRules, type ControllerSettings, type Decision, maxRecordsPerRequest } from './decision.ts'
 import { placePartitions } from './placement.ts'
 import type { CreateTopicRefusal, CreateTopicRequest, CreateTopicResult } from './requests.ts'
 import { topicNameFault } from './topic-name.ts'
@@ -35,8 +35,8 @@ export function createTopics(
   requests: readonly CreateTopicRequest[],
   context: CreateTopicsContext,
 ): Decision<readonly CreateTopicResult[]> {
-  if (recordCount(requests, context.settings) > maxRecordsPerEntry) {
-    const message = `The request asks for more than ${maxRecordsPerEntry} topics, partitions and configs at once`
+  if (recordCount(requests, context.settings) > maxRecordsPerRequest) {
+    const message = `The request asks for more than ${maxRecordsPerRequest} topics, partitions and configs at once`
     const results = requests.map(({ name }) => ({ ok: false, name, reason: 'policy-violation', message }) as const)
     return { records: [], response: results }
   }

@@ -1,6 +1,6 @@
 import type { BrokerId } from '../base/index.ts'
 import type { BrokerImage, MetadataImage } from '../metadata/index.ts'
-import { isActive } from './election.ts'
+import { isActive } from './partition-change.ts'
 
 /** Where new partitions go, or why they can't. */
 export type Placement =
@@ -23,10 +23,12 @@ export function placePartitions(
   const brokers = [...image.cluster.brokers()]
   const active = brokers.filter((broker) => isActive(image, broker.brokerId))
   if (replicationFactor > brokers.length) {
-    const message = `Replication factor ${replicationFactor} is larger than the number of registered brokers, ${brokers.length}`
-    return { ok: false, message }
+    const reason = `The target replication factor of ${replicationFactor} cannot be reached because only ${brokers.length} broker(s) are registered`
+    return unplaced(replicationFactor, reason)
   }
-  if (active.length === 0) return { ok: false, message: 'All brokers are fenced or shutting down' }
+  if (active.length === 0) {
+    return unplaced(replicationFactor, 'All brokers are currently fenced or in controlled shutdown')
+  }
   const ring = new Ring(active)
   const fromActive = Math.min(replicationFactor, active.length)
   const spare = brokers.filter((broker) => !active.includes(broker)).map((broker) => broker.brokerId)
@@ -37,6 +39,11 @@ export function placePartitions(
     replicas.push(chosen)
   }
   return { ok: true, replicas }
+}
+
+/** Kafka's words, without their full stop. */
+function unplaced(replicationFactor: number, reason: string): Placement {
+  return { ok: false, message: `Unable to replicate the partition ${replicationFactor} time(s): ${reason}` }
 }
 
 class Ring {

@@ -1,19 +1,33 @@
+import type { BrokerId } from '../base/index.ts'
 import type {
   AlterConfigRequest,
   AlterConfigResult,
+  AlterPartitionRequest,
+  AlterPartitionResult,
+  AlterReassignmentsRequest,
+  AssignReplicasRequest,
+  AssignReplicasResult,
   BrokerHeartbeat,
   BrokerHeartbeatResult,
   BrokerRegistration,
   BrokerRun,
   ControllerAnswer,
+  ControllerRegistration,
   CreatePartitionsRequest,
   CreatePartitionsResult,
   CreateTopicRequest,
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  ElectLeaderResult,
+  ElectLeadersRequest,
+  FeatureUpdate,
   ProducerIdsResult,
+  ReassignmentResult,
   RegisterBrokerResult,
+  RegisterControllerResult,
+  UnregisterBrokerResult,
+  UpdateFeaturesResult,
 } from '../controller/index.ts'
 
 /** What a broker may ask of the active controller: plain data, fit to be sent. */
@@ -36,6 +50,22 @@ export interface ControllerRequests {
   }
   readonly registerBroker: { readonly request: BrokerRegistration; readonly response: RegisterBrokerResult }
   readonly heartbeat: { readonly request: BrokerHeartbeat; readonly response: BrokerHeartbeatResult }
+  readonly unregisterBroker: {
+    readonly request: { readonly brokerId: BrokerId }
+    readonly response: UnregisterBrokerResult
+  }
+  readonly registerController: { readonly request: ControllerRegistration; readonly response: RegisterControllerResult }
+  readonly alterPartition: { readonly request: AlterPartitionRequest; readonly response: AlterPartitionResult }
+  readonly electLeaders: { readonly request: ElectLeadersRequest; readonly response: readonly ElectLeaderResult[] }
+  readonly alterPartitionReassignments: {
+    readonly request: AlterReassignmentsRequest
+    readonly response: readonly ReassignmentResult[]
+  }
+  readonly assignReplicasToDirs: { readonly request: AssignReplicasRequest; readonly response: AssignReplicasResult }
+  readonly updateFeatures: {
+    readonly request: { readonly updates: readonly FeatureUpdate[]; readonly validateOnly: boolean }
+    readonly response: UpdateFeaturesResult
+  }
   readonly allocateProducerIds: { readonly request: BrokerRun; readonly response: ProducerIdsResult }
 }
 

@@ -9,6 +9,8 @@ export type CoordinationFailure =
   | 'overloaded'
   /** Another run of the same broker id is alive. */
   | 'duplicate-registration'
+  /** This broker can't be part of the cluster: it is of another, or lacks a feature that is in use. */
+  | 'registration-refused'
   /** The controller doesn't know this run of the broker, which registers again. */
   | 'not-registered'
   /** The metadata on disk is another cluster's. */

@@ -2,6 +2,7 @@ import type { BrokerEpoch, BrokerId, ControllerEpoch, Offset, ProducerId, Uuid }
 import type {
   AlterConfigRequest,
   AlterConfigResult,
+  AlterPartitionResult,
   BrokerRegistration,
   CreatePartitionsRequest,
   CreatePartitionsResult,
@@ -9,6 +10,7 @@ import type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  IsrChange,
 } from '../controller/index.ts'
 import type { MetadataDelta, MetadataImage } from '../metadata/index.ts'
 
@@ -25,8 +27,12 @@ export interface Coordination {
    * see already has this run's registration: no leadership that a run before it held is ever published.
    */
   start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }>
-  /** 'controlled' hands leaderships over first, if it can in time; 'immediate' just goes. */
-  stop(mode: 'controlled' | 'immediate'): Promise<void>
+  /**
+   * Hands this broker's leaderships to others and resolves when they have them, or after a few seconds: clients and followers are
+   * served meanwhile. Never rejects.
+   */
+  handOver(): Promise<void>
+  stop(): Promise<void>
   /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage
   readonly state: CoordinationState
@@ -39,6 +45,14 @@ export interface Coordination {
   onMetadata(listener: MetadataListener): void
   /** Quorum or storage is broken beyond repair in this process: the node must stop. */
   onFault(listener: (error: Error) => void): void
+
+  /** Of this run; undefined until it is registered. */
+  readonly brokerEpoch: BrokerEpoch | undefined
+  /**
+   * ISRs as this broker, their leader, wants them. May be asked again, with the same answer, when it rejects with a
+   * `CoordinationError`.
+   */
+  alterPartitions(changes: readonly IsrChange[]): Promise<AlterPartitionResult>
 
   readonly admin: Admin
   /**

@@ -24,6 +24,7 @@
 export type {
   AlterConfigRequest,
   AlterConfigResult,
+  AlterPartitionResult,
   BrokerRegistration,
   ConfigChange,
   CreatePartitionsRequest,
@@ -33,6 +34,9 @@ export type {
   CreateTopicResult,
   DeleteTopicRequest,
   DeleteTopicResult,
+  IsrChange,
+  IsrChangeRefusal,
+  IsrChangeResult,
 } from '../controller/index.ts'
 export type {
   Admin,
@@ -43,4 +47,14 @@ export type {
   QuorumFacts,
 } from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
-export { createRaftCoordination, type RaftCoordinationOptions } from './raft/raft-coordination.ts'
+export { AcceptedStreams } from './peers/accepted-streams.ts'
+export { answerController, ControllerCalls } from './peers/controller-calls.ts'
+export { protocolVersion } from './peers/identity.ts'
+export { NodeServer } from './peers/node-server.ts'
+export { PeerTransport } from './peers/raft-transport.ts'
+export { endpointOf, type Formation, formQuorum } from './raft/formation.ts'
+export {
+  createRaftCoordination,
+  type RaftCoordinationOptions,
+  type RemoteControllers,
+} from './raft/raft-coordination.ts'

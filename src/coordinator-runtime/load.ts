@@ -2,7 +2,7 @@ import type { Offset } from '../base/index.ts'
 import type { Clock, Offload, Timers } from '../platform/index.ts'
 import { BatchView, codecById, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { Pacer } from './pacer.ts'
-import type { PartitionStore } from './ports.ts'
+import type { PartitionStore, StoreBounds } from './ports.ts'
 import type { Shard } from './shard.ts'
 import type { RecordCodec, StateMachine } from './state-machine.ts'
 
@@ -31,11 +31,32 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
   shard: Shard<M, R, E>,
   tools: LoadTools<R>,
   pacer: Pacer,
-): Promise<'not-leader' | { readonly records: number; readonly bytes: number }> {
+): Promise<'not-leader' | Loaded> {
+  const { store } = tools
+  const bounds = store.bounds(shard.partition, shard.leaderEpoch)
+  if (bounds === undefined) return 'not-leader'
+  if (bounds.startOffset === bounds.logEndOffset) return { records: 0, bytes: 0 }
+  await pacer.enter()
+  try {
+    return await replayUpTo(bounds, shard, tools, pacer)
+  } finally {
+    pacer.leave()
+  }
+}
+
+interface Loaded {
+  readonly records: number
+  readonly bytes: number
+}
+
+async function replayUpTo<M extends StateMachine<R, E>, R, E>(
+  bounds: StoreBounds,
+  shard: Shard<M, R, E>,
+  tools: LoadTools<R>,
+  pacer: Pacer,
+): Promise<'not-leader' | Loaded> {
   const { partition, leaderEpoch } = shard
   const { store, timers } = tools
-  const bounds = store.bounds(partition, leaderEpoch)
-  if (bounds === undefined) return 'not-leader'
   const loaded = { records: 0, bytes: 0 }
   let position = bounds.startOffset
   while (position < bounds.logEndOffset && shard.phase === 'loading') {
@@ -53,7 +74,9 @@ export async function loadShard<M extends StateMachine<R, E>, R, E>(
     if (chunks.length > 0) continue
     if (store.bounds(partition, leaderEpoch) === undefined) return 'not-leader'
     if (committed.highWatermark >= bounds.logEndOffset) break
+    pacer.leave()
     await new Promise<void>((resolve) => timers.set(commitPollMs, resolve))
+    await pacer.enter()
   }
   return loaded
 }

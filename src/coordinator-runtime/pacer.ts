@@ -1,5 +1,8 @@
 import type { Clock, Timers } from '../platform/index.ts'
 
+/** Loads that read at a time: enough that one reads while another replays, and each holds a chunk of the log in memory. */
+const maxLoads = 4
+
 /** How long one stretch of replaying may hold the event loop. */
 const stretchMs = 4
 
@@ -11,10 +14,31 @@ export class Pacer {
   readonly #clock: Clock
   readonly #timers: Timers
   readonly #waiting: (() => void)[] = []
+  /** Under way, 0 to `maxLoads`; those in the queue wait for one of them to end. */
+  #loads = 0
+  readonly #queue: (() => void)[] = []
 
   constructor(clock: Clock, timers: Timers) {
     this.#clock = clock
     this.#timers = timers
+  }
+
+  /**
+   * Resolves when the caller may load; it calls `leave` when it has, and also while it waits for something else than its
+   * reads. The first to ask are done first: of many that load at once some can be asked early, not all of them late.
+   */
+  enter(): Promise<void> {
+    if (this.#loads < maxLoads) {
+      this.#loads++
+      return Promise.resolve()
+    }
+    return new Promise((resolve) => this.#queue.push(resolve))
+  }
+
+  leave(): void {
+    const next = this.#queue.shift()
+    if (next === undefined) this.#loads--
+    else next() // takes over the place
   }
 
   /** Resolves with the time (monotonic) until which the caller may work before it asks again. */

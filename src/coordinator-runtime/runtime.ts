@@ -1,5 +1,5 @@
 import { assert, type LeaderEpoch, messageOf, unreachable } from '../base/index.ts'
-import type { Clock, Offload, Timer, Timers } from '../platform/index.ts'
+import type { Clock, Offload, Time, Timer, Timers } from '../platform/index.ts'
 import { buildBatch, type RecordInput } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { loadShard } from './load.ts'
@@ -14,6 +14,8 @@ export interface CoordinatorRuntimeOptions<M extends StateMachine<R, E>, R, E> {
   readonly store: PartitionStore
   readonly clock: Clock
   readonly timers: Timers
+  /** What the machines' rules go by (their timers, the time that they are told and that records have); the two above when left out. */
+  readonly ruleTime?: Time | undefined
   readonly offload: Offload
   readonly logger: Logger
   readonly codec: RecordCodec<R>
@@ -23,6 +25,8 @@ export interface CoordinatorRuntimeOptions<M extends StateMachine<R, E>, R, E> {
   readonly writeTimeoutMs: number
   /** Hears of each outcome's news once, in the turn of its decision. */
   readonly onNews?: (news: News, partition: number) => void
+  /** The state of a partition may have changed, or will when what was written is committed. */
+  readonly onChange?: (() => void) | undefined
 }
 
 /** Wait before a load that failed is tried again: the first, and what the doubled waits end at. */
@@ -34,6 +38,7 @@ const lastReloadMs = 30_000
  */
 export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   readonly #options: CoordinatorRuntimeOptions<M, R, E>
+  readonly #ruleTime: Time
   readonly #pacer: Pacer
   readonly #shards = new Map<number, Shard<M, R, E>>()
   /** Highest leader epoch whose news was acted upon, by partition; news of it or of an older one is late. */
@@ -43,6 +48,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
 
   constructor(options: CoordinatorRuntimeOptions<M, R, E>) {
     this.#options = options
+    this.#ruleTime = options.ruleTime ?? options
     this.#pacer = new Pacer(options.clock, options.timers)
   }
 
@@ -71,6 +77,12 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   /** Drops everything; for the end of the node. */
   stop(): void {
     for (const partition of [...this.#shards.keys()]) this.#close(partition)
+  }
+
+  /** The internal topic was deleted, or emptied in the same leader epochs: what the next `becomeLeader` says counts. */
+  forget(): void {
+    this.stop()
+    this.#epochs.clear()
   }
 
   /** The partitions that this broker coordinates, loaded or not. */
@@ -109,6 +121,8 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
       return
     }
     this.#changeTimers(shard, outcome.timers)
+    // Every change of a state without a record comes with a timer or with news; a read has neither.
+    if (isChange(outcome)) this.#options.onChange?.()
     const answers = outcome.answers ?? []
     if (answers.length === 0) return
     const seen = key === null ? shard.lastWrite : shard.lastWriteOf.get(key)
@@ -140,13 +154,14 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
     const write: PendingWrite = { keys, answers: [...(outcome.answers ?? [])], deadline: undefined }
     write.deadline = this.#writeDeadline(shard, write)
     shard.addPending(write)
+    this.#options.onChange?.()
     void appended.committed.then((end) => this.#onWriteEnd(shard, write, end))
   }
 
   /** Undefined as soon as they are known not to fit into a batch: a client may have asked for a hundred thousand. */
   #encode(records: readonly R[], maxBytes: number): RecordInput[] | undefined {
-    const { codec, clock } = this.#options
-    const timestamp = clock.now()
+    const { codec } = this.#options
+    const timestamp = this.#ruleTime.clock.now()
     const encoded: RecordInput[] = []
     let sizeBytes = 0
     for (const record of records) {
@@ -209,7 +224,7 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
         continue
       }
       const { event } = change
-      const timer = this.#options.timers.set(delayMs, () => {
+      const timer = this.#ruleTime.timers.set(delayMs, () => {
         shard.timers.delete(key)
         this.#execute(shard, null, shard.machine.onTimer(event, this.#now()))
       })
@@ -267,8 +282,13 @@ export class CoordinatorRuntime<M extends StateMachine<R, E>, R, E> {
   }
 
   #now(): Now {
-    return { wallMs: this.#options.clock.now(), monotonicMs: this.#options.clock.monotonic() }
+    const { clock } = this.#ruleTime
+    return { wallMs: clock.now(), monotonicMs: clock.monotonic() }
   }
+}
+
+function isChange<R, E>({ timers = [], news = [] }: Outcome<R, E>): boolean {
+  return timers.length > 0 || news.length > 0
 }
 
 /** What a client hears: Kafka's coordinators tell these apart no further. */

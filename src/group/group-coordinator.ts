@@ -8,12 +8,12 @@ import {
   type RuntimeResult,
   type Ticket,
 } from '../coordinator-runtime/index.ts'
-import type { Platform } from '../platform/index.ts'
+import type { Platform, Time } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { GroupConfig } from './config.ts'
 import type { GroupTimer } from './effects.ts'
 import { GroupMachine } from './group-machine.ts'
-import type { DeletedTopic } from './offset-rules.ts'
+import { type DeletedTopic, TopicDeletion } from './offset-rules.ts'
 import { partitionFor } from './partition-for.ts'
 import { GroupProbe } from './probe.ts'
 import { type GroupRecord, groupRecordCodec, isStorable } from './records.ts'
@@ -45,16 +45,25 @@ export interface GroupCoordinatorOptions {
   readonly config: GroupConfig
   readonly store: PartitionStore
   readonly platform: Pick<Platform, 'clock' | 'timers' | 'random' | 'offload'>
+  /** What sessions, rebalances and the retention of offsets go by; the platform's when left out. */
+  readonly ruleTime?: Time | undefined
   readonly logger: Logger
   readonly metrics: Metrics
   /** Partitions of `__consumer_offsets`; undefined while there is no such topic. */
   readonly partitionCount: () => number | undefined
   /** `offsets.commit.timeout.ms` */
   readonly writeTimeoutMs: number
+  /** A group may be another now, or will be when what was written is committed. */
+  readonly onChange?: () => void
 }
 
 /** Of a client id, or an instance id in a member id, no more is kept: names on the wire have a limit. */
 const maxClientIdLength = 1000
+/** Groups that one turn of the event loop lists, describes, looks for offsets in, and deletes, each with an append. */
+const listedPerTurn = 5000
+const describedPerTurn = 500
+const fetchesPerTurn = 100
+const deletionsPerTurn = 50
 /** Between two tries to forget a deleted topic in a partition that is being loaded. */
 const deleteTopicsRetryMs = 200
 
@@ -69,17 +78,19 @@ export class GroupCoordinator {
   constructor(options: GroupCoordinatorOptions) {
     this.#options = options
     const probe = new GroupProbe(options.metrics)
-    const { config, store, platform, logger, writeTimeoutMs } = options
+    const { config, store, platform, ruleTime, logger, writeTimeoutMs, onChange } = options
     this.#runtime = new CoordinatorRuntime({
       topic: groupTopic,
       store,
       clock: platform.clock,
       timers: platform.timers,
+      ruleTime,
       offload: platform.offload,
       logger,
       codec: groupRecordCodec,
       createMachine: () => new GroupMachine(config),
       writeTimeoutMs,
+      onChange,
       onNews: ({ message, fields }, partition) => {
         logger.info({ partition, ...fields }, message)
         if (message === 'group rebalance began') probe.begunRebalances.value++
@@ -100,6 +111,11 @@ export class GroupCoordinator {
 
   stop(): void {
     this.#runtime.stop()
+  }
+
+  /** The internal topic was deleted or emptied. The next `becomeLeader` counts, whatever its leader epoch. */
+  forget(): void {
+    this.#runtime.forget()
   }
 
   async joinGroup(request: JoinGroupRequest): Promise<JoinGroupResponse> {
@@ -170,52 +186,53 @@ export class GroupCoordinator {
 
   /** One answer for each request, in their order. */
   offsetFetch(requests: readonly OffsetFetchRequest[]): Promise<readonly OffsetFetchResponse[]> {
-    return Promise.all(
-      requests.map(async (request): Promise<OffsetFetchResponse> => {
-        const result = await this.#run<OffsetFetchResponse>(request.groupId, (machine, now, ticket) =>
-          machine.offsets.fetch(request, ticket, now),
-        )
-        if (result.ok) return result.value
-        return { ok: false, groupId: request.groupId, reason: orNotAvailable(result.reason) }
-      }),
-    )
+    return this.#inTurns(requests, fetchesPerTurn, async (request): Promise<OffsetFetchResponse> => {
+      const result = await this.#run<OffsetFetchResponse>(request.groupId, (machine, now, ticket) =>
+        machine.offsets.fetch(request, ticket, now),
+      )
+      if (result.ok) return result.value
+      return { ok: false, groupId: request.groupId, reason: orNotAvailable(result.reason) }
+    })
   }
 
   /** One answer for each group, in their order. */
   describeGroups(groupIds: readonly string[]): Promise<readonly DescribeGroupResponse[]> {
-    return Promise.all(
-      groupIds.map(async (groupId): Promise<DescribeGroupResponse> => {
-        const result = await this.#run<DescribeGroupResponse>(groupId, (machine, now, ticket) =>
-          machine.describe(groupId, ticket, now),
-        )
-        return result.ok ? result.value : { ok: false, groupId, reason: orNotAvailable(result.reason) }
-      }),
-    )
+    return this.#inTurns(groupIds, describedPerTurn, async (groupId): Promise<DescribeGroupResponse> => {
+      const result = await this.#run<DescribeGroupResponse>(groupId, (machine, now, ticket) =>
+        machine.describe(groupId, ticket, now),
+      )
+      return result.ok ? result.value : { ok: false, groupId, reason: orNotAvailable(result.reason) }
+    })
   }
 
   /** The groups of all partitions that this broker coordinates; refused while one of them is being loaded. */
   async listGroups(request: ListGroupsRequest): Promise<ListGroupsResponse> {
-    const lists = await Promise.all(
-      this.#runtime.partitions.map((partition) =>
-        this.#runtime.run<readonly ListedGroup[]>(partition, null, (machine, now, ticket) =>
-          machine.list(request, ticket, now),
-        ),
-      ),
-    )
     const groups: ListedGroup[] = []
-    for (const list of lists) {
-      if (list.ok) groups.push(...list.value)
-      else if (list.reason !== 'not-coordinator') {
+    let listedInTurn = 0
+    for (const partition of this.#runtime.partitions) {
+      const list = await this.#runtime.run<readonly ListedGroup[]>(partition, null, (machine, now, ticket) =>
+        machine.list(request, ticket, now),
+      )
+      if (!list.ok) {
+        if (list.reason === 'not-coordinator') continue
         const loads = list.reason === 'coordinator-load-in-progress'
         return { ok: false, reason: loads ? list.reason : 'coordinator-not-available' }
       }
+      for (const group of list.value) groups.push(group)
+      listedInTurn += list.value.length
+      if (listedInTurn < listedPerTurn) continue
+      listedInTurn = 0
+      await this.#nextTurn()
     }
     return { ok: true, groups }
   }
 
   /** One answer for each group, in their order. */
   deleteGroups(groupIds: readonly string[]): Promise<readonly DeleteGroupResponse[]> {
-    return Promise.all(groupIds.map(async (groupId) => ({ groupId, reason: await this.#deleteGroup(groupId) })))
+    return this.#inTurns(groupIds, deletionsPerTurn, async (groupId) => ({
+      groupId,
+      reason: await this.#deleteGroup(groupId),
+    }))
   }
 
   async #deleteGroup(groupId: string): Promise<DeleteGroupResponse['reason']> {
@@ -239,19 +256,36 @@ export class GroupCoordinator {
 
   /** Topics are gone: what was committed for them is forgotten. For each broker to do with the groups it coordinates. */
   async onTopicsDeleted(topics: readonly DeletedTopic[]): Promise<void> {
+    if (topics.some(({ topic }) => topic === groupTopic)) this.forget()
     await Promise.all(this.#runtime.partitions.map((partition) => this.#deleteTopics(partition, topics)))
   }
 
   async #deleteTopics(partition: number, topics: readonly DeletedTopic[]): Promise<void> {
     const { timers } = this.#options.platform
+    const deletion = new TopicDeletion(topics)
     for (;;) {
       const result = await this.#runtime.run<'done' | 'more'>(partition, null, (machine, now, ticket) =>
-        machine.offsets.deleteTopics(topics, ticket, now),
+        machine.offsets.deleteTopics(deletion, ticket, now),
       )
       if (result.ok && result.value === 'done') return
-      if (!result.ok && result.reason === 'not-coordinator') return
-      if (!result.ok) await new Promise<void>((resolve) => timers.set(deleteTopicsRetryMs, resolve))
+      if (result.ok) await this.#nextTurn()
+      else if (result.reason === 'not-coordinator') return
+      else await new Promise<void>((resolve) => timers.set(deleteTopicsRetryMs, resolve))
     }
+  }
+
+  /** One request may name every group that there is: the event loop turns between parts of the work. */
+  async #inTurns<T, R>(asked: readonly T[], perTurn: number, answer: (each: T) => Promise<R>): Promise<R[]> {
+    const answers: Promise<R>[] = []
+    for (const each of asked) {
+      if (answers.length > 0 && answers.length % perTurn === 0) await this.#nextTurn()
+      answers.push(answer(each))
+    }
+    return await Promise.all(answers)
+  }
+
+  #nextTurn(): Promise<void> {
+    return new Promise((resolve) => this.#options.platform.timers.defer(resolve))
   }
 
   #run<T>(

@@ -29,6 +29,34 @@ export interface DeletedTopic {
   readonly topicId: Uuid
 }
 
+/** How far the offsets of deleted topics have been forgotten in the groups of one partition. */
+export class TopicDeletion {
+  /** By name, which several may have had one after the other. */
+  readonly topics: ReadonlyMap<string, readonly DeletedTopic[]>
+  /** The group whose offsets filled a batch: it may have more. */
+  unfinished: ClassicGroup | undefined
+  #groups: ReadonlyMap<string, ClassicGroup> | undefined
+  #left: Iterator<ClassicGroup, undefined> = [].values()
+
+  constructor(topics: readonly DeletedTopic[]) {
+    this.topics = Map.groupBy(topics, ({ topic }) => topic)
+  }
+
+  /** The groups that are left; all, when these are not the groups of before: they were loaded anew. */
+  begin(groups: ReadonlyMap<string, ClassicGroup>): Iterator<ClassicGroup, undefined> {
+    if (groups !== this.#groups) {
+      this.#groups = groups
+      this.#left = groups.values()
+      this.unfinished = undefined
+    }
+    return this.#left
+  }
+
+  restart(): void {
+    this.#groups = undefined
+  }
+}
+
 const nothingCommitted = { offset: -1, leaderEpoch: -1, metadata: '' } as const
 
 /**
@@ -154,21 +182,37 @@ export class OffsetRules {
     return effects.answer(ticket, null)
   }
 
-  /** Forgets what was committed for topics that are gone. Answers 'more' while some is left. */
-  deleteTopics(deleted: readonly DeletedTopic[], ticket: Ticket<'done' | 'more'>, now: Now): Effects {
+  /** Forgets what was committed for topics that are gone, a part at a time; answers 'more' while some is left. */
+  deleteTopics(deletion: TopicDeletion, ticket: Ticket<'done' | 'more'>, now: Now): Effects {
+    const effects = new Effects(now)
     const batch = new TombstoneBatch()
-    for (const { groupId, offsets } of this.#groups.values()) {
-      for (const { topic, topicId } of deleted) {
-        for (const [partition, committed] of offsets.ofTopic(topic) ?? []) {
-          if (committed.topicId !== zeroUuid && committed.topicId !== topicId) continue
-          batch.add({ kind: 'offset', groupId, topic, partition, value: null })
+    const groups = deletion.begin(this.#groups)
+    let looked = 0
+    let isDone = false
+    while (looked < offsetsPerTurn && !batch.isFull) {
+      const group = deletion.unfinished ?? groups.next().value
+      if (group === undefined) {
+        isDone = true
+        break
+      }
+      looked += 1 + group.offsets.byTopic.size
+      for (const [topic, partitions] of group.offsets.byTopic) {
+        const deleted = deletion.topics.get(topic)
+        if (deleted === undefined) continue
+        looked += partitions.size
+        for (const [partition, { topicId }] of partitions) {
+          if (topicId !== zeroUuid && !deleted.some((each) => each.topicId === topicId)) continue
+          batch.add({ kind: 'offset', groupId: group.groupId, topic, partition, value: null })
         }
       }
-      if (batch.isFull) break
+      deletion.unfinished = batch.isFull ? group : undefined
     }
-    const effects = new Effects(now)
     effects.records.push(...batch.records)
-    return effects.answer(ticket, batch.isFull ? 'more' : 'done')
+    effects.onRefused = () => {
+      deletion.restart()
+      return {}
+    }
+    return effects.answer(ticket, isDone ? 'done' : 'more')
   }
 
   scheduleSweep(effects: Effects, delayMs = this.#config.offsetsRetentionCheckIntervalMs): void {

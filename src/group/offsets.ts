@@ -31,11 +31,6 @@ export class GroupOffsets {
     if (partitions.size === 0) this.#topics.delete(topic)
   }
 
-  /** Undefined: nothing is committed for the topic. */
-  ofTopic(topic: string): ReadonlyMap<number, CommittedOffset> | undefined {
-    return this.#topics.get(topic)
-  }
-
   get byTopic(): ReadonlyMap<string, ReadonlyMap<number, CommittedOffset>> {
     return this.#topics
   }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { assert, partitionName, type Uuid } from '../base/index.ts'
+import { assert, type BrokerEpoch, partitionName, type Uuid } from '../base/index.ts'
 import type { ParsedConfig, TopicConfig } from '../config/index.ts'
-import { type DirectoryLock, FileError, type Platform, type Timer } from '../platform/index.ts'
+import { type DirectoryLock, FileError, type Platform, type Timer, type Timers } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { LogEnvironment } from './environment.ts'
 import { ClusterIdMismatchError, StorageError, storageErrorOf } from './errors.ts'
@@ -9,6 +9,7 @@ import { FlushScheduler } from './flush-scheduler.ts'
 import { HandlePool } from './handle-pool.ts'
 import { IndexCache } from './index-cache.ts'
 import type { LocalLog } from './local-log.ts'
+import { LogCleaner } from './log-cleaner.ts'
 import { claimDirectory, LogDirectory } from './log-directory.ts'
 import { type MetaProperties, writeMetaProperties } from './meta-properties.ts'
 import { LogProbe } from './probe.ts'
@@ -42,10 +43,14 @@ const defaultConcurrentSyncs = 3
 
 export interface LogManagerOptions {
   readonly platform: Platform
+  /** What retention and the expiration of producers are run by; the platform's when left out. Ages are by its clock. */
+  readonly retentionTimers?: Timers | undefined
   readonly logger: Logger
   readonly metrics: Metrics
   /** Folders, node id, cluster id, intervals; and the settings of topics, for partitions that are found, until `updateTopicConfigs`. */
   readonly config: ParsedConfig
+  /** What a metadata directory that was never used gets; without it the configured or a new cluster id, and a new directory id. */
+  readonly identity?: { readonly clusterId: string; readonly metadataDirectoryId: Uuid }
   /** The process's, when others sync too; one of its own when left out. */
   readonly scheduler?: FlushScheduler
   readonly settings?: Partial<LogManagerSettings>
@@ -103,13 +108,17 @@ export interface LogManager {
   delete(topic: string, partition: number): Promise<void>
   /** By topic, from now on; others keep theirs. Costs a look at every log. */
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
-  /** `producer.id.expiration.ms` from now on. */
-  setProducerIdExpiration(expirationMs: number): void
+  /** Those of the broker's settings that may change while it runs count from now on. */
+  updateBrokerConfig(values: ParsedConfig['values']): void
   /** Runs retention on every log now. */
   enforceRetention(): Promise<void>
+  /** Compacts every log that is due, now. */
+  clean(): Promise<void>
   directories(): readonly LogDirectoryStatus[]
-  /** Clean shutdown. No call on any log may be under way. */
-  close(): Promise<void>
+  /** Of the run before, if every directory was left in order by it; null otherwise (KIP-966). */
+  readonly cleanBrokerEpoch: BrokerEpoch | null
+  /** Clean shutdown, of the run that has `brokerEpoch`. No call on any log may be under way. */
+  close(brokerEpoch?: BrokerEpoch): Promise<void>
 }
 
 /**
@@ -131,7 +140,7 @@ export async function openLogManager(options: LogManagerOptions): Promise<LogMan
     indexCache: new IndexCache({ maxBytes: settings.indexCacheBytes }),
     producerIdExpirationMs: config.values.producerIdExpirationMs,
   }
-  const manager = new DirectoryLogManager(environment, config)
+  const manager = new DirectoryLogManager(environment, config, options)
   await manager.open()
   manager.startTasks(settings.diskFullProbeIntervalMs)
   return manager
@@ -148,6 +157,8 @@ class DirectoryLogManager implements LogManager {
   readonly metadataDirectory: string
   readonly #environment: LogEnvironment
   readonly #config: ParsedConfig
+  readonly #identity: LogManagerOptions['identity']
+  readonly #retentionTimers: Timers
   readonly #directories: LogDirectory[] = []
   /** Directories that could not even be opened. */
   readonly #unopened = new Map<string, StorageError>()
@@ -155,6 +166,8 @@ class DirectoryLogManager implements LogManager {
   #metadataLock: DirectoryLock | undefined
   #metadataDirectoryId: Uuid | undefined
   readonly #timers = new Set<Timer>()
+  readonly #cleaner: LogCleaner
+  #cleanerBackoffMs: number
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #clusterId = ''
@@ -162,10 +175,21 @@ class DirectoryLogManager implements LogManager {
   #listener: LogManagerListener | undefined
   #isClosed: boolean = false
 
-  constructor(environment: LogEnvironment, config: ParsedConfig) {
+  constructor(
+    environment: LogEnvironment,
+    config: ParsedConfig,
+    {
+      identity,
+      retentionTimers = environment.platform.timers,
+    }: Pick<LogManagerOptions, 'identity' | 'retentionTimers'>,
+  ) {
     this.#environment = environment
+    this.#identity = identity
+    this.#retentionTimers = retentionTimers
     this.#config = config
     this.metadataDirectory = resolve(config.metadataLogDir)
+    this.#cleaner = new LogCleaner({ environment, settings: config.values, logs: () => this.#allLogs() })
+    this.#cleanerBackoffMs = config.values.logCleanerBackoffMs
   }
 
   get clusterId(): string {
@@ -185,6 +209,11 @@ class DirectoryLogManager implements LogManager {
     return this.#isEmpty
   }
 
+  get cleanBrokerEpoch(): BrokerEpoch | null {
+    const epochs = new Set(this.#directories.map((directory) => directory.cleanBrokerEpoch))
+    return epochs.size === 1 && this.#unopened.size === 0 ? [...epochs][0]! : null
+  }
+
   async open(): Promise<void> {
     const logDirectories = this.#config.logDirs.map((path) => resolve(path))
     const held = new Set<DirectoryLock>()
@@ -200,7 +229,8 @@ class DirectoryLogManager implements LogManager {
         }
       }
       const known = claims.find(({ meta }) => meta !== undefined)?.meta?.clusterId
-      this.#clusterId = this.#config.values.clusterId ?? known ?? this.#environment.platform.random.uuid()
+      const given = this.#config.values.clusterId ?? known ?? this.#identity?.clusterId
+      this.#clusterId = given ?? this.#environment.platform.random.uuid()
       for (const claim of claims) checkOwner(claim, this.#clusterId, this.#config.nodeId)
       for (const claim of claims) {
         const directoryId = await this.#label(claim)
@@ -220,7 +250,8 @@ class DirectoryLogManager implements LogManager {
   async #label(claim: Claim): Promise<Uuid> {
     const { platform } = this.#environment
     if (claim.meta !== undefined) return claim.meta.directoryId
-    const directoryId = platform.random.uuid()
+    const isForMetadata = this.#identity !== undefined && claim.path === this.metadataDirectory
+    const directoryId = isForMetadata ? this.#identity.metadataDirectoryId : platform.random.uuid()
     const meta = { clusterId: this.#clusterId, nodeId: this.#config.nodeId, directoryId }
     await writeMetaProperties(platform.files, claim.path, meta)
     return directoryId
@@ -230,7 +261,12 @@ class DirectoryLogManager implements LogManager {
   startTasks(diskFullProbeIntervalMs: number): void {
     const { values } = this.#config
     const { clock } = this.#environment.platform
-    this.#every(values.logRetentionCheckIntervalMs, values.logInitialTaskDelayMs, () => this.enforceRetention())
+    this.#every(
+      values.logRetentionCheckIntervalMs,
+      values.logInitialTaskDelayMs,
+      () => this.enforceRetention(),
+      this.#retentionTimers,
+    )
     this.#every(values.logFlushOffsetCheckpointIntervalMs, values.logInitialTaskDelayMs, () =>
       this.#onEachOnline((directory) => directory.saveChangedRecoveryPoints()),
     )
@@ -239,10 +275,13 @@ class DirectoryLogManager implements LogManager {
       this.#onEachOnline((directory) => directory.saveChangedHighWatermarks()),
     )
     const expirationIntervalMs = values.producerIdExpirationCheckIntervalMs
-    this.#every(expirationIntervalMs, expirationIntervalMs, async () => {
+    const expire = async () => {
       for (const log of this.#allLogs()) log.expireProducers(clock.now())
-    })
+    }
+    this.#every(expirationIntervalMs, expirationIntervalMs, expire, this.#retentionTimers)
     this.#every(diskFullProbeIntervalMs, diskFullProbeIntervalMs, () => this.#reopenFullDisks())
+    const backoffMs = () => Math.max(1, this.#cleanerBackoffMs)
+    this.#every(backoffMs, backoffMs(), () => this.clean())
   }
 
   async #openDirectory(claim: Claim, directoryId: Uuid): Promise<void> {
@@ -260,7 +299,7 @@ class DirectoryLogManager implements LogManager {
     } catch (error) {
       this.#leaveOut(claim.path, error)
       directory.fail(storageErrorOf(error, claim.path))
-      await directory.close()
+      await directory.close(null)
     }
   }
 
@@ -309,7 +348,7 @@ class DirectoryLogManager implements LogManager {
         this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
         await holder.delete(name, present.config.fileDeleteDelayMs)
       }
-      return await this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
+      return this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
     })
   }
 
@@ -338,14 +377,20 @@ class DirectoryLogManager implements LogManager {
     }
   }
 
-  setProducerIdExpiration(expirationMs: number): void {
-    this.#environment.producerIdExpirationMs = expirationMs
+  updateBrokerConfig(values: ParsedConfig['values']): void {
+    this.#environment.producerIdExpirationMs = values.producerIdExpirationMs
+    this.#cleanerBackoffMs = values.logCleanerBackoffMs
+    this.#cleaner.updateSettings(values)
   }
 
   async enforceRetention(): Promise<void> {
     for (const log of this.#allLogs()) {
       if (log.isOnline) await log.enforceRetention(this.#environment.platform.clock.now())
     }
+  }
+
+  clean(): Promise<void> {
+    return this.#cleaner.run()
   }
 
   directories(): readonly LogDirectoryStatus[] {
@@ -366,11 +411,12 @@ class DirectoryLogManager implements LogManager {
     return [...opened, ...unopened]
   }
 
-  async close(): Promise<void> {
+  async close(brokerEpoch?: BrokerEpoch): Promise<void> {
     this.#isClosed = true
+    this.#cleaner.stop()
     for (const timer of this.#timers) timer.cancel()
     await Promise.all(this.#changes.values())
-    for (const directory of this.#directories) await directory.close()
+    for (const directory of this.#directories) await directory.close(brokerEpoch ?? null)
     await this.#environment.handles.drained()
     await this.#metadataLock?.release()
   }
@@ -407,14 +453,20 @@ class DirectoryLogManager implements LogManager {
     for (const directory of this.#directories) if (directory.isOnline) await work(directory)
   }
 
-  /** Runs `work` again and again, each time `intervalMs` after it was done. A disk's fault was told where it came up. */
-  #every(intervalMs: number, delayMs: number, work: () => Promise<void>): void {
-    const timer = this.#environment.platform.timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
+  /** Runs `work` again and again, each time `intervalMs`, as it is then, after it was done. A disk's fault was told where it came up. */
+  #every(
+    intervalMs: number | (() => number),
+    delayMs: number,
+    work: () => Promise<void>,
+    timers = this.#environment.platform.timers,
+  ): void {
+    const timer = timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
       this.#timers.delete(timer)
       work()
         .catch((error: unknown) => this.#environment.logger.warn({ error }, 'periodic task of the logs failed'))
         .finally(() => {
-          if (!this.#isClosed) this.#every(intervalMs, intervalMs, work)
+          const nextMs = typeof intervalMs === 'number' ? intervalMs : intervalMs()
+          if (!this.#isClosed) this.#every(intervalMs, nextMs, work, timers)
         })
     })
     this.#timers.add(timer)

@@ -2,7 +2,8 @@ import type { LeaderEpoch, Offset } from '../base/index.ts'
 import type { Offload } from '../platform/index.ts'
 import { BatchTooLargeError, BatchView, CorruptBatchError, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { TimeIndexEntry } from './indexes.ts'
-import type { Segment } from './segment.ts'
+import { largestTimestampOf, type Segment } from './segment.ts'
+import type { TimestampAndOffset } from './types.ts'
 
 /** Largest size to which a batch is unpacked to look at its records' timestamps. */
 const maxUnpackedBytes = 64 * 1024 * 1024
@@ -16,15 +17,8 @@ export interface SearchedLog {
   readonly offload: Offload
 }
 
-interface Found {
-  readonly timestamp: number
-  readonly offset: Offset
-  /** That of the batch: for a deleted record the log has no other way to know it. */
-  readonly leaderEpoch: LeaderEpoch
-}
-
 /** The first record whose timestamp is at least `timestamp`. */
-export async function findTimestamp(log: SearchedLog, timestamp: number): Promise<Found | undefined> {
+export async function findTimestamp(log: SearchedLog, timestamp: number): Promise<TimestampAndOffset | undefined> {
   for (const segment of log.segments) {
     if (segment.baseOffset >= log.endOffset) return undefined
     if (segment.endOffset <= log.logStartOffset) continue
@@ -49,7 +43,7 @@ export async function findTimestamp(log: SearchedLog, timestamp: number): Promis
  * The first record that has the largest timestamp. As in Kafka that may be a record below the log start offset, as long as its
  * segment is there.
  */
-export async function findMaxTimestamp(searched: SearchedLog): Promise<Found | undefined> {
+export async function findMaxTimestamp(searched: SearchedLog): Promise<TimestampAndOffset | undefined> {
   const log = { ...searched, logStartOffset: 0 }
   let largest: TimeIndexEntry | undefined
   let holder: Segment | undefined
@@ -80,9 +74,8 @@ async function largestOfPart(log: SearchedLog, segment: Segment): Promise<TimeIn
   }
   await segment.scan(position, (view) => {
     if (view.lastOffset >= log.endOffset) return false
-    if (view.maxTimestamp > largest.timestamp) {
-      largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
-    }
+    const timestamp = largestTimestampOf(view)
+    if (timestamp > largest.timestamp) largest = { timestamp, offset: view.lastOffset }
     return true
   })
   return largest
@@ -107,13 +100,16 @@ async function nextBatch(
   return found
 }
 
-/** The first record of a batch that is at least as young as `timestamp`; a batch that can't be opened stands for its first. */
+/**
+ * The first record of a batch that is at least as young as `timestamp`; a batch that can't be opened stands for its first. The
+ * leader epoch is the batch's: of a deleted record the log knows it no more.
+ */
 async function findRecord(
   log: SearchedLog,
   segment: Segment,
   place: BatchPlace,
   timestamp: number,
-): Promise<Found | undefined> {
+): Promise<TimestampAndOffset | undefined> {
   const bytes = Buffer.allocUnsafeSlow(place.sizeBytes)
   await segment.log.read(bytes, place.position)
   const view = new BatchView(bytes)

@@ -9,9 +9,17 @@ import {
   type ProducerId,
   type Uuid,
   unreachable,
+  zeroUuid,
 } from '../base/index.ts'
 import type { ChangedTopic, MetadataDelta } from './delta.ts'
-import type { BrokerImage, MetadataImage, PartitionImage, TopicImage } from './image.ts'
+import {
+  type BrokerImage,
+  type ControllerImage,
+  directoryOf,
+  type MetadataImage,
+  type PartitionImage,
+  type TopicImage,
+} from './image.ts'
 import {
   hasCollisionCharacters,
   normalizedTopicName,
@@ -37,6 +45,7 @@ type RecordOf<Type extends MetadataRecord['type']> = Extract<MetadataRecord, { t
 export class MetadataDeltaBuilder {
   readonly #base: PersistentImage
   readonly #brokers: PersistentMapEdit<BrokerId, BrokerImage>
+  readonly #controllers: PersistentMapEdit<BrokerId, ControllerImage>
   readonly #configs: PersistentMapEdit<string, ReadonlyMap<string, string>>
   readonly #topicsById: PersistentMapEdit<Uuid, TopicImage>
   readonly #idsByName: PersistentMapEdit<string, Uuid>
@@ -57,6 +66,7 @@ export class MetadataDeltaBuilder {
     assert(base instanceof PersistentImage, 'an image is made by a delta builder')
     this.#base = base
     this.#brokers = base.cluster.byId.edit()
+    this.#controllers = base.cluster.controllersById.edit()
     this.#configs = base.configs.byResource.edit()
     this.#topicsById = base.topics.topicsById.edit()
     this.#idsByName = base.topics.idsByName.edit()
@@ -77,6 +87,11 @@ export class MetadataDeltaBuilder {
       case 'RegisterBroker':
         this.#replayRegisterBroker(record)
         break
+      case 'RegisterController': {
+        const { type: _type, ...controller } = record
+        this.#controllers.set(record.controllerId, controller)
+        break
+      }
       case 'UnregisterBroker':
         this.#registered(record.brokerId, record.brokerEpoch)
         this.#brokers.delete(record.brokerId)
@@ -152,6 +167,7 @@ export class MetadataDeltaBuilder {
       logDirs: record.logDirs,
       fenced: record.fenced,
       inControlledShutdown: sameRun && before.inControlledShutdown,
+      features: record.features ?? [],
     })
   }
 
@@ -161,6 +177,7 @@ export class MetadataDeltaBuilder {
       ...before,
       fenced: record.fenced ?? before.fenced,
       inControlledShutdown: record.inControlledShutdown ?? before.inControlledShutdown,
+      logDirs: record.logDirs ?? before.logDirs,
     })
   }
 
@@ -199,6 +216,12 @@ export class MetadataDeltaBuilder {
       leader: record.leader,
       leaderEpoch: record.leaderEpoch,
       partitionEpoch: record.partitionEpoch,
+      addingReplicas: record.addingReplicas ?? noBrokers,
+      removingReplicas: record.removingReplicas ?? noBrokers,
+      elr: record.elr ?? noBrokers,
+      lastKnownElr: record.lastKnownElr ?? noBrokers,
+      leaderRecoveryState: record.leaderRecoveryState ?? 'recovered',
+      directories: record.directories ?? noDirectories,
     })
     this.#countReplicas(record.topicId, record.replicas, 1)
   }
@@ -214,6 +237,12 @@ export class MetadataDeltaBuilder {
       leader: record.leader ?? before.leader,
       leaderEpoch: (record.leader === undefined ? before.leaderEpoch : before.leaderEpoch + 1) as LeaderEpoch,
       partitionEpoch: (before.partitionEpoch + 1) as PartitionEpoch,
+      addingReplicas: record.addingReplicas ?? before.addingReplicas,
+      removingReplicas: record.removingReplicas ?? before.removingReplicas,
+      elr: record.elr ?? before.elr,
+      lastKnownElr: record.lastKnownElr ?? before.lastKnownElr,
+      leaderRecoveryState: record.leaderRecoveryState ?? before.leaderRecoveryState,
+      directories: record.directories ?? keptDirectories(before, record.replicas),
     })
     if (record.replicas !== undefined) {
       this.#countReplicas(record.topicId, before.replicas, -1)
@@ -284,7 +313,10 @@ export class MetadataDeltaBuilder {
 
   #finishCluster(): PersistentCluster {
     const byId = this.#brokers.finish()
-    return byId === this.#base.cluster.byId ? this.#base.cluster : new PersistentCluster(byId)
+    const controllersById = this.#controllers.finish()
+    const { cluster } = this.#base
+    if (byId === cluster.byId && controllersById === cluster.controllersById) return cluster
+    return new PersistentCluster(byId, controllersById)
   }
 
   #finishConfigs(): PersistentConfigs {
@@ -345,6 +377,15 @@ class TouchedTopic {
     this.partitions[partition.partition] = partition
     this.changed.add(partition.partition)
   }
+}
+
+const noBrokers: readonly BrokerId[] = []
+const noDirectories: readonly Uuid[] = []
+
+function keptDirectories(before: PartitionImage, replicas: readonly BrokerId[] | undefined): readonly Uuid[] {
+  if (replicas === undefined || before.directories.length === 0) return before.directories
+  const directories = replicas.map((brokerId) => directoryOf(before, brokerId))
+  return directories.every((directory) => directory === zeroUuid) ? noDirectories : directories
 }
 
 function addCounts(base: ReplicaCounts | undefined, changes: ReadonlyMap<Uuid, number>): ReplicaCounts {

@@ -1,5 +1,13 @@
-import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../base/index.ts'
-import type { Endpoint } from './records.ts'
+import {
+  type BrokerEpoch,
+  type BrokerId,
+  type LeaderEpoch,
+  type PartitionEpoch,
+  type ProducerId,
+  type Uuid,
+  zeroUuid,
+} from '../base/index.ts'
+import type { Endpoint, LeaderRecoveryState, SupportedFeature } from './records.ts'
 
 /**
  * All metadata as of one entry of the metadata log. Immutable: a change makes a new image that shares what stayed the same,
@@ -15,7 +23,7 @@ export interface MetadataImage {
   readonly cluster: ClusterImage
   readonly topics: TopicsImage
   readonly configs: ConfigsImage
-  /** Feature levels by name. */
+  /** Feature levels by name. Their epoch, for clients, is `index`. */
   readonly features: ReadonlyMap<string, number>
   /** Every producer id below this was handed out. */
   readonly nextProducerId: ProducerId
@@ -26,6 +34,8 @@ export interface ClusterImage {
   broker(brokerId: BrokerId): BrokerImage | undefined
   /** In the order of their ids. */
   brokers(): Iterable<BrokerImage>
+  /** The nodes of the quorum that said what they are, in the order of their ids. */
+  controllers(): Iterable<ControllerImage>
 }
 
 export interface BrokerImage {
@@ -34,9 +44,18 @@ export interface BrokerImage {
   readonly brokerEpoch: BrokerEpoch
   readonly endpoints: readonly Endpoint[]
   readonly rack: string | null
+  /** Those of its log directories that work. */
   readonly logDirs: readonly Uuid[]
   readonly fenced: boolean
   readonly inControlledShutdown: boolean
+  readonly features: readonly SupportedFeature[]
+}
+
+export interface ControllerImage {
+  readonly controllerId: BrokerId
+  readonly incarnationId: Uuid
+  readonly endpoints: readonly Endpoint[]
+  readonly features: readonly SupportedFeature[]
 }
 
 export interface TopicsImage {
@@ -62,12 +81,33 @@ export interface TopicImage {
 
 export interface PartitionImage {
   readonly partition: number
+  /** In order of preference; while a reassignment runs, those that are added and those that are removed too. */
   readonly replicas: readonly BrokerId[]
+  /** Never empty. */
   readonly isr: readonly BrokerId[]
   /** `noLeader` (-1) when there is none. */
   readonly leader: BrokerId
   readonly leaderEpoch: LeaderEpoch
   readonly partitionEpoch: PartitionEpoch
+  /** Replicas of a running reassignment that were not replicas before it; empty when none runs. */
+  readonly addingReplicas: readonly BrokerId[]
+  /** Replicas that go when the running reassignment is complete. */
+  readonly removingReplicas: readonly BrokerId[]
+  /**
+   * Eligible leader replicas (KIP-966): they left the ISR while it was below min.insync.replicas, where the high watermark
+   * stands still, so they hold all that was acknowledged. None is in the ISR.
+   */
+  readonly elr: readonly BrokerId[]
+  /** The last leader, while there is none; else empty. */
+  readonly lastKnownElr: readonly BrokerId[]
+  readonly leaderRecoveryState: LeaderRecoveryState
+  /** The log directory of each replica, `zeroUuid` where it is not known; empty when none is. See `directoryOf`. */
+  readonly directories: readonly Uuid[]
+}
+
+/** Where the partition's replica on `brokerId` is; `zeroUuid` when that is not known. */
+export function directoryOf({ replicas, directories }: PartitionImage, brokerId: BrokerId): Uuid {
+  return directories[replicas.indexOf(brokerId)] ?? zeroUuid
 }
 
 export interface ConfigsImage {

@@ -28,12 +28,23 @@ export type {
   BrokerImage,
   ClusterImage,
   ConfigsImage,
+  ControllerImage,
   MetadataImage,
   PartitionImage,
   TopicImage,
   TopicsImage,
 } from './image.ts'
+export { directoryOf } from './image.ts'
 export { emptyImage } from './persistent-image.ts'
 export { decodeRecords, encodeRecords, MetadataFormatError } from './record-codec.ts'
-export { type Endpoint, type MetadataRecord, metadataVersion, noLeader } from './records.ts'
+export {
+  type Endpoint,
+  eligibleLeaderReplicas,
+  type LeaderRecoveryState,
+  type MetadataRecord,
+  metadataVersion,
+  noLeader,
+  type SupportedFeature,
+  supportedFeatures,
+} from './records.ts'
 export { imageOfSnapshot, snapshotDelta, snapshotRecords } from './snapshot.ts'

@@ -3,6 +3,7 @@ import type {
   BrokerImage,
   ClusterImage,
   ConfigsImage,
+  ControllerImage,
   MetadataImage,
   PartitionImage,
   TopicImage,
@@ -38,10 +39,12 @@ export class PersistentImage implements MetadataImage {
 
 export class PersistentCluster implements ClusterImage {
   readonly byId: PersistentMap<BrokerId, BrokerImage>
+  readonly controllersById: PersistentMap<BrokerId, ControllerImage>
   #sorted: readonly BrokerImage[] | undefined
 
-  constructor(byId: PersistentMap<BrokerId, BrokerImage>) {
+  constructor(byId: PersistentMap<BrokerId, BrokerImage>, controllersById: PersistentMap<BrokerId, ControllerImage>) {
     this.byId = byId
+    this.controllersById = controllersById
   }
 
   get size(): number {
@@ -56,6 +59,10 @@ export class PersistentCluster implements ClusterImage {
   brokers(): readonly BrokerImage[] {
     this.#sorted ??= [...this.byId.values()].sort((a, b) => a.brokerId - b.brokerId)
     return this.#sorted
+  }
+
+  controllers(): readonly ControllerImage[] {
+    return [...this.controllersById.values()].sort((a, b) => a.controllerId - b.controllerId)
   }
 }
 
@@ -149,7 +156,7 @@ export const emptyImage: PersistentImage = new PersistentImage({
   index: 0,
   term: 0,
   clusterId: '',
-  cluster: new PersistentCluster(PersistentMap.empty()),
+  cluster: new PersistentCluster(PersistentMap.empty(), PersistentMap.empty()),
   topics: new PersistentTopics({
     topicsById: PersistentMap.empty(),
     idsByName: PersistentMap.empty(),

@@ -1,6 +1,6 @@
 import { Packr, Unpackr } from 'msgpackr'
 import { type BrokerEpoch, type BrokerId, messageOf, RookeryError, type Uuid, uuidToBytes } from '../base/index.ts'
-import type { Endpoint, MetadataRecord } from './records.ts'
+import type { Endpoint, LeaderRecoveryState, MetadataRecord, SupportedFeature } from './records.ts'
 
 /** Bytes that are no metadata records, or records of a newer Rookery than this one. */
 export class MetadataFormatError extends RookeryError {
@@ -50,6 +50,7 @@ const typeNumbers = {
   ProducerIds: 15,
   BrokerRegistrationChange: 17,
   NoOp: 20,
+  RegisterController: 27,
   ClusterId: 1000,
 } as const satisfies Record<MetadataRecord['type'], number>
 
@@ -60,15 +61,45 @@ const typeNames = new Map<number, MetadataRecord['type']>(
 /** Kafka's numbers for security protocols and config resources. */
 const securityProtocols = ['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'] as const
 const resourceTypes = { topic: 2, broker: 4 } as const
+const recoveryStates = ['recovered', 'recovering'] as const satisfies readonly LeaderRecoveryState[]
 
 /**
- * The version of each record that is written. A field is added at the end, in a new version; the reader then fills it in
- * for the versions before. An optional field that is absent is null.
+ * The latest version of each record, 0 where it isn't here. A field is added at the end, in a new version, and is optional:
+ * absent from every record of a version before. A record is written in the lowest version that holds what it says, so that
+ * one that needs nothing new has the bytes it always had. An optional field that is absent is null.
  */
-const recordVersion = 0
+const latestVersions: Partial<Record<MetadataRecord['type'], number>> = {
+  RegisterBroker: 1,
+  BrokerRegistrationChange: 1,
+  Partition: 1,
+  PartitionChange: 1,
+}
 
 function encodeRecord(record: MetadataRecord): unknown[] {
-  return [typeNumbers[record.type], recordVersion, ...encodeFields(record)]
+  const added = addedFields(record)
+  const fields = encodeFields(record)
+  return added === undefined
+    ? [typeNumbers[record.type], 0, ...fields]
+    : [typeNumbers[record.type], 1, ...fields, ...added]
+}
+
+/** The fields that version 1 added; undefined when the record has none of them. */
+function addedFields(record: MetadataRecord): unknown[] | undefined {
+  switch (record.type) {
+    case 'RegisterBroker':
+      return record.features === undefined ? undefined : [record.features.map(encodeFeature)]
+    case 'BrokerRegistrationChange':
+      return record.logDirs === undefined ? undefined : [record.logDirs]
+    case 'Partition':
+    case 'PartitionChange': {
+      const { addingReplicas, removingReplicas, elr, lastKnownElr, leaderRecoveryState, directories } = record
+      const recovery = leaderRecoveryState === undefined ? undefined : recoveryStates.indexOf(leaderRecoveryState)
+      const fields = [addingReplicas, removingReplicas, elr, lastKnownElr, recovery, directories]
+      return fields.every((field) => field === undefined) ? undefined : fields.map((field) => field ?? null)
+    }
+    default:
+      return undefined
+  }
 }
 
 function encodeFields(record: MetadataRecord): unknown[] {
@@ -86,6 +117,13 @@ function encodeFields(record: MetadataRecord): unknown[] {
         record.rack,
         record.logDirs,
         record.fenced,
+      ]
+    case 'RegisterController':
+      return [
+        record.controllerId,
+        record.incarnationId,
+        record.endpoints.map(encodeEndpoint),
+        record.features.map(encodeFeature),
       ]
     case 'UnregisterBroker':
       return [record.brokerId, record.brokerEpoch]
@@ -120,21 +158,26 @@ function encodeEndpoint(endpoint: Endpoint): unknown[] {
   return [endpoint.name, endpoint.host, endpoint.port, securityProtocols.indexOf(endpoint.securityProtocol)]
 }
 
+function encodeFeature(feature: SupportedFeature): unknown[] {
+  return [feature.name, feature.minLevel, feature.maxLevel]
+}
+
 function decodeRecord(all: Fields): MetadataRecord {
   const typeNumber = all.integer(0)
   const version = all.integer(0)
   const type = typeNames.get(typeNumber)
   if (type === undefined) throw new MetadataFormatError(`Metadata record type ${typeNumber} is not known`)
-  if (version !== recordVersion) {
-    throw new MetadataFormatError(`${type} record version ${version} is not known; this version reads ${recordVersion}`)
+  const latest = latestVersions[type] ?? 0
+  if (version > latest) {
+    throw new MetadataFormatError(`${type} record version ${version} is not known; this version reads up to ${latest}`)
   }
   all.what = type
-  const record = decodeFields(type, all)
+  const record = decodeFields(type, version, all)
   all.end()
   return record
 }
 
-function decodeFields(type: MetadataRecord['type'], fields: Fields): MetadataRecord {
+function decodeFields(type: MetadataRecord['type'], version: number, fields: Fields): MetadataRecord {
   switch (type) {
     case 'FeatureLevel':
       return { type, name: fields.string(), level: fields.integer(0) }
@@ -150,6 +193,15 @@ function decodeFields(type: MetadataRecord['type'], fields: Fields): MetadataRec
         rack: fields.optional(() => fields.string()) ?? null,
         logDirs: fields.uuids(),
         fenced: fields.boolean(),
+        ...(version === 0 ? {} : { features: fields.lists(decodeFeature) }),
+      }
+    case 'RegisterController':
+      return {
+        type,
+        controllerId: fields.integer(0),
+        incarnationId: fields.uuid(),
+        endpoints: fields.lists(decodeEndpoint),
+        features: fields.lists(decodeFeature),
       }
     case 'UnregisterBroker':
       return { type, brokerId: fields.integer(0), brokerEpoch: fields.integer(0) }
@@ -164,6 +216,7 @@ function decodeFields(type: MetadataRecord['type'], fields: Fields): MetadataRec
         brokerEpoch,
         ...(fenced === undefined ? {} : { fenced }),
         ...(inControlledShutdown === undefined ? {} : { inControlledShutdown }),
+        ...(version === 0 ? {} : { logDirs: fields.uuids() }),
       }
     }
     case 'Topic':
@@ -178,6 +231,7 @@ function decodeFields(type: MetadataRecord['type'], fields: Fields): MetadataRec
         leader: fields.integer(-1),
         leaderEpoch: fields.integer(0),
         partitionEpoch: fields.integer(0),
+        ...(version === 0 ? {} : decodeReplicaFields(fields)),
       }
     case 'PartitionChange': {
       const topicId = fields.uuid()
@@ -192,6 +246,7 @@ function decodeFields(type: MetadataRecord['type'], fields: Fields): MetadataRec
         ...(replicas === undefined ? {} : { replicas }),
         ...(isr === undefined ? {} : { isr }),
         ...(leader === undefined ? {} : { leader }),
+        ...(version === 0 ? {} : decodeReplicaFields(fields)),
       }
     }
     case 'RemoveTopic':
@@ -214,6 +269,34 @@ function decodeFields(type: MetadataRecord['type'], fields: Fields): MetadataRec
     case 'NoOp':
       return { type }
   }
+}
+
+/** What version 1 added to Partition and PartitionChange. */
+function decodeReplicaFields(fields: Fields) {
+  const addingReplicas = fields.optional(() => fields.integers<BrokerId>())
+  const removingReplicas = fields.optional(() => fields.integers<BrokerId>())
+  const elr = fields.optional(() => fields.integers<BrokerId>())
+  const lastKnownElr = fields.optional(() => fields.integers<BrokerId>())
+  const leaderRecoveryState = fields.optional(() => fields.oneOf(recoveryStates))
+  const directories = fields.optional(() => fields.uuids())
+  return {
+    ...(addingReplicas === undefined ? {} : { addingReplicas }),
+    ...(removingReplicas === undefined ? {} : { removingReplicas }),
+    ...(elr === undefined ? {} : { elr }),
+    ...(lastKnownElr === undefined ? {} : { lastKnownElr }),
+    ...(leaderRecoveryState === undefined ? {} : { leaderRecoveryState }),
+    ...(directories === undefined ? {} : { directories }),
+  }
+}
+
+function decodeFeature(fields: Fields): SupportedFeature {
+  const feature = {
+    name: fields.string(),
+    minLevel: fields.integer<number>(0),
+    maxLevel: fields.integer<number>(0),
+  }
+  fields.end()
+  return feature
 }
 
 function decodeEndpoint(fields: Fields): Endpoint {

@@ -15,8 +15,35 @@ export const noLeader = -1 as BrokerId
 /**
  * The feature whose level says which records may be written: Rookery's own numbers, from 1. A log or snapshot of a level
  * past `latest` was written by a newer version and is refused.
+ *
+ * | level | adds |
+ * |---|---|
+ * | 1 | brokers, topics, configs, producer ids |
+ * | 2 | what several brokers need: reassignments, recovery states, eligible leader replicas, assignments to log directories, features that nodes support |
  */
-export const metadataVersion = { feature: 'metadata.version', latest: 1 } as const
+export const metadataVersion = { feature: 'metadata.version', latest: 2, severalBrokers: 2 } as const
+
+/** Replicas that left the ISR below min.insync.replicas may still be elected, KIP-966. Needs `metadataVersion.severalBrokers`. */
+export const eligibleLeaderReplicas = { feature: 'eligible.leader.replicas.version', latest: 1 } as const
+
+/** A feature that a node knows, and which of its levels: both ends included. Level 0 is the feature's absence. */
+export interface SupportedFeature {
+  readonly name: string
+  readonly minLevel: number
+  readonly maxLevel: number
+}
+
+/** What this version of Rookery supports; part of each node's registration. */
+export const supportedFeatures: readonly SupportedFeature[] = [
+  { name: metadataVersion.feature, minLevel: 1, maxLevel: metadataVersion.latest },
+  { name: eligibleLeaderReplicas.feature, minLevel: 0, maxLevel: eligibleLeaderReplicas.latest },
+]
+
+/**
+ * 'recovering': the leader was elected though it may lack what was acknowledged, and has not yet said that it settled what
+ * its log holds. Until then nobody joins the ISR. KIP-704.
+ */
+export type LeaderRecoveryState = 'recovered' | 'recovering'
 
 /**
  * What changes metadata, and the only thing that does. Names and meaning follow Kafka's metadata records. Fields are only
@@ -44,6 +71,16 @@ export type MetadataRecord =
       /** Ids of its log directories, as in their meta.properties. */
       readonly logDirs: readonly Uuid[]
       readonly fenced: boolean
+      /** None when absent: the run is of a version that only knew metadata.version 1. */
+      readonly features?: readonly SupportedFeature[]
+    }
+  /** A node of the quorum says what it supports and where it is reached; a newer run replaces it. */
+  | {
+      readonly type: 'RegisterController'
+      readonly controllerId: BrokerId
+      readonly incarnationId: Uuid
+      readonly endpoints: readonly Endpoint[]
+      readonly features: readonly SupportedFeature[]
     }
   | { readonly type: 'UnregisterBroker'; readonly brokerId: BrokerId; readonly brokerEpoch: BrokerEpoch }
   /** Fences or unfences a registered broker, or marks it as shutting down; absent fields stay as they are. */
@@ -53,9 +90,11 @@ export type MetadataRecord =
       readonly brokerEpoch: BrokerEpoch
       readonly fenced?: boolean
       readonly inControlledShutdown?: boolean
+      /** Those that work. */
+      readonly logDirs?: readonly Uuid[]
     }
   | { readonly type: 'Topic'; readonly name: string; readonly topicId: Uuid }
-  /** A new partition; its index is the number of partitions that the topic has before it. */
+  /** A new partition; its index is the number of partitions that the topic has before it. What is absent is empty, or 'recovered'. */
   | {
       readonly type: 'Partition'
       readonly topicId: Uuid
@@ -66,10 +105,17 @@ export type MetadataRecord =
       readonly leader: BrokerId
       readonly leaderEpoch: LeaderEpoch
       readonly partitionEpoch: PartitionEpoch
+      readonly addingReplicas?: readonly BrokerId[]
+      readonly removingReplicas?: readonly BrokerId[]
+      readonly elr?: readonly BrokerId[]
+      readonly lastKnownElr?: readonly BrokerId[]
+      readonly leaderRecoveryState?: LeaderRecoveryState
+      readonly directories?: readonly Uuid[]
     }
   /**
    * Only what changes. A present `leader` raises the leader epoch by one, also when it names the leader of before; every
-   * PartitionChange raises the partition epoch by one.
+   * PartitionChange raises the partition epoch by one. When `replicas` change and `directories` are absent, those that stay
+   * keep their directory.
    */
   | {
       readonly type: 'PartitionChange'
@@ -78,6 +124,12 @@ export type MetadataRecord =
       readonly replicas?: readonly BrokerId[]
       readonly isr?: readonly BrokerId[]
       readonly leader?: BrokerId
+      readonly addingReplicas?: readonly BrokerId[]
+      readonly removingReplicas?: readonly BrokerId[]
+      readonly elr?: readonly BrokerId[]
+      readonly lastKnownElr?: readonly BrokerId[]
+      readonly leaderRecoveryState?: LeaderRecoveryState
+      readonly directories?: readonly Uuid[]
     }
   /** With its partitions and configs. */
   | { readonly type: 'RemoveTopic'; readonly topicId: Uuid }

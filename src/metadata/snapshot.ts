@@ -1,7 +1,7 @@
 import { assert, type BrokerEpoch, type BrokerId, type Uuid } from '../base/index.ts'
 import type { ChangedTopic, MetadataDelta } from './delta.ts'
 import { MetadataDeltaBuilder } from './delta-builder.ts'
-import type { BrokerImage, MetadataImage, TopicImage } from './image.ts'
+import type { BrokerImage, MetadataImage, PartitionImage, TopicImage } from './image.ts'
 import { emptyImage, PersistentImage, resourceOfKey } from './persistent-image.ts'
 import { type MetadataRecord, metadataVersion } from './records.ts'
 
@@ -17,6 +17,7 @@ export function* snapshotRecords(image: MetadataImage): Generator<MetadataRecord
   }
   if (image.clusterId !== '') yield { type: 'ClusterId', clusterId: image.clusterId }
   for (const broker of image.cluster.brokers()) yield* brokerRecords(broker)
+  for (const controller of image.cluster.controllers()) yield { type: 'RegisterController', ...controller }
   for (const topic of image.topics.all()) yield* topicRecords(topic)
   for (const [key, configs] of image.configs.byResource.entries()) {
     const resource = resourceOfKey(key)
@@ -62,14 +63,31 @@ export function snapshotDelta(base: MetadataImage, image: MetadataImage): Metada
 }
 
 function* brokerRecords(broker: BrokerImage): Generator<MetadataRecord> {
-  const { brokerId, incarnationId, brokerEpoch, endpoints, rack, logDirs, fenced, inControlledShutdown } = broker
-  yield { type: 'RegisterBroker', brokerId, incarnationId, brokerEpoch, endpoints, rack, logDirs, fenced }
+  const { features, inControlledShutdown, ...registration } = broker
+  const { brokerId, brokerEpoch } = broker
+  yield { type: 'RegisterBroker', ...registration, ...(features.length === 0 ? {} : { features }) }
   if (inControlledShutdown) yield { type: 'BrokerRegistrationChange', brokerId, brokerEpoch, inControlledShutdown }
 }
 
 function* topicRecords({ name, topicId, partitions }: TopicImage): Generator<MetadataRecord> {
   yield { type: 'Topic', name, topicId }
-  for (const partition of partitions) yield { type: 'Partition', topicId, ...partition }
+  for (const partition of partitions) yield partitionRecord(topicId, partition)
+}
+
+/** Without what is empty: a partition of one quiet replica takes as few bytes as ever. */
+function partitionRecord(topicId: Uuid, partition: PartitionImage): MetadataRecord {
+  const { addingReplicas, removingReplicas, elr, lastKnownElr, leaderRecoveryState, directories, ...plain } = partition
+  return {
+    type: 'Partition',
+    topicId,
+    ...plain,
+    ...(addingReplicas.length === 0 ? {} : { addingReplicas }),
+    ...(removingReplicas.length === 0 ? {} : { removingReplicas }),
+    ...(elr.length === 0 ? {} : { elr }),
+    ...(lastKnownElr.length === 0 ? {} : { lastKnownElr }),
+    ...(leaderRecoveryState === 'recovered' ? {} : { leaderRecoveryState }),
+    ...(directories.length === 0 ? {} : { directories }),
+  }
 }
 
 function changedTopics(base: MetadataImage, image: MetadataImage): Map<Uuid, ChangedTopic> {

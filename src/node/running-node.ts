@@ -1,15 +1,21 @@
+import type { Faults } from '../api/index.ts'
 import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import type { CreateTopicRequest } from '../coordination/index.ts'
 import type { LogManager, LogManagerOptions } from '../log/index.ts'
-import type { Platform } from '../platform/index.ts'
+import type { Platform, Time } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
+import type { PeerServices } from './node-peers.ts'
+import type { Observation } from './observation.ts'
+import type { ResetOptions } from './reset.ts'
 
 export interface NodeOptions {
   readonly config: ParsedConfig
   /** Real or simulated. Its files hold all that the node keeps. */
   readonly platform: Platform
+  /** Where not all goes by the platform's time. */
+  readonly time?: NodeTime
   readonly logger: Logger
   readonly metrics?: Metrics
   /** Threads of libuv's pool (`UV_THREADPOOL_SIZE`), 2 or more; 4 when left out. */
@@ -18,8 +24,17 @@ export interface NodeOptions {
   readonly topics?: readonly CreateTopicRequest[]
   /** Opens the Raft log in `directory`: Level on a disk, a map in memory, a store over simulated files. */
   readonly openRaftStorage: (options: RaftStorageRequest) => Promise<RaftStorage>
+  /** What it takes to talk to other nodes, where the settings name some. Called once, before anything is opened. */
+  readonly loadPeerServices?: () => Promise<PeerServices>
   /** `openLogManager` when left out. For tests that put something between the node and its logs. */
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
+}
+
+export interface NodeTime {
+  /** Ages of records, retention, sessions, rebalances, expiration of offsets and producers; what the broker stamps. */
+  readonly rules: Time
+  /** Long polls and other waits of clients, who measure them with their own clocks. */
+  readonly waits: Time
 }
 
 export interface RaftStorageRequest {
@@ -38,6 +53,15 @@ export interface RunningNode {
   /** Where clients connect: `host:port` of the first listener, as it is advertised. */
   readonly bootstrapServers: string
   readonly metrics: Metrics
+  /** Faults that it makes when asked to. */
+  readonly faults: Faults
+  /** What is in its topics and groups. */
+  readonly observation: Observation
+  /**
+   * Empties it, with its connections kept; see `ResetOptions`. Requests that come meanwhile are carried out afterwards. Several are carried
+   * out one after the other. Throws `ResetError`.
+   */
+  reset(options?: ResetOptions): Promise<void>
   /** Settles when the node has to end because of a fault (rejects), or was stopped (resolves). */
   readonly ended: Promise<void>
   /** Hands leaderships over, answers what is under way, closes every log cleanly. Harmless when called again. */

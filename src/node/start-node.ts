@@ -1,7 +1,8 @@
 import { join } from 'node:path'
-import { createApiServices, Dispatcher, servedApis } from '../api/index.ts'
-import { type BrokerId, deferred, messageOf } from '../base/index.ts'
+import { createApiServices, Dispatcher, type Faults, servedApis } from '../api/index.ts'
+import { assert, type BrokerId, type Deferred, deferred, messageOf, type Uuid } from '../base/index.ts'
 import {
+  type BrokerValues,
   DynamicConfig,
   listDefaultOf,
   type ParsedConfig,
@@ -9,29 +10,44 @@ import {
   validateDynamicConfig,
   validateTopicOverrides,
 } from '../config/index.ts'
-import { type Coordination, createRaftCoordination } from '../coordination/index.ts'
+import {
+  answerController,
+  ControllerCalls,
+  type Coordination,
+  createRaftCoordination,
+  type RemoteControllers,
+} from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
-import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
-import type { Endpoint, MetadataImage } from '../metadata/index.ts'
-import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
-import { type NodeId, RaftNode } from '../raft/index.ts'
+import { FlushScheduler, HandlePool, type LogManager, openLogManager } from '../log/index.ts'
+import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
+import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
+import type { Clock, Platform } from '../platform/index.ts'
+import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
+import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { askForIsrs } from './isr-answers.ts'
+import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
+import { Observation } from './observation.ts'
+import { shareOpenFiles } from './open-files.ts'
 import { LedPartitionStore } from './partition-store.ts'
-import type { NodeOptions, RunningNode } from './running-node.ts'
+import { ResetError, type ResetOptions, type ResetParts, resetNode, startStateOf } from './reset.ts'
+import type { NodeOptions, NodeTime, RunningNode } from './running-node.ts'
 import { createDeclaredTopics } from './topic-declarations.ts'
 
 /** How long requests that are under way may take to be answered when the node stops. */
 const shutdownGraceMs = 5_000
 /** Threads of libuv's pool where the program didn't say; syncs leave one of them to everything else. */
 const defaultPoolThreads = 4
+/** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
+const grownReplicationFactor = 3
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
 /**
  * Puts a node together and starts it: folders and logs, the metadata quorum, replicas, coordinators, listeners. Resolves
  * when clients are served. When anything fails on the way, what was started is stopped again and the fault is thrown:
- * `ConfigError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
+ * `ConfigError`, `OpenFilesError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
  */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const node = new Node(options)
@@ -46,6 +62,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   return node
 }
 
+interface Serving {
+  readonly faults: Faults
+  readonly observation: Observation
+  readonly gate: Gate
+  readonly reset: ResetParts
+}
+
 /** Stops a part that was started; kept in order of starting, run in the reverse. */
 type Stop = () => Promise<void>
 
@@ -57,6 +80,12 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  #coordination: Coordination | undefined
+  #openFiles = shareOpenFiles(Number.POSITIVE_INFINITY)
+  /** What only a node that serves has. */
+  #serving: Serving | undefined
+  #pendingResets = 0
+  #lastReset: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
   #clusterId = ''
   #bootstrapServers = ''
@@ -86,18 +115,54 @@ class Node implements RunningNode {
     return this.#ended.promise
   }
 
+  get faults(): Faults {
+    return this.#served.faults
+  }
+
+  get observation(): Observation {
+    return this.#served.observation
+  }
+
+  get #served(): Serving {
+    assert(this.#serving !== undefined, 'the node was started')
+    return this.#serving
+  }
+
   async start(): Promise<void> {
-    const { platform, logger, topics = [] } = this.#options
-    const logs = await this.#openLogs()
-    const coordination = await this.#openCoordination(logs)
+    const { platform, logger, topics = [], time } = this.#options
+    const { values } = this.#config
+    const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
+    await this.#shareOpenFiles()
+    const incarnationId = platform.random.uuid()
+    const peers = await this.#openPeers(incarnationId)
+    const identity = await peers?.identify()
+    const logs = await this.#openLogs(identity)
+    const coordination = await this.#openCoordination(logs, peers, identity)
     const replicas = new ReplicaManager({
-      platform,
+      platform: waitPlatform,
       logger,
       localId: this.brokerId,
       logs,
       topicConfig: (topic, image) => this.#topicConfig(topic, image),
+      brokerEpoch: () => coordination.brokerEpoch,
+      askForIsrs: askForIsrs(coordination),
+      maxLagMs: values.replicaLagTimeMaxMs,
+      fetching: {
+        listenerName: this.#config.interBrokerListenerName,
+        settings: {
+          maxWaitMs: values.replicaFetchWaitMaxMs,
+          minBytes: values.replicaFetchMinBytes,
+          maxPartitionBytes: values.replicaFetchMaxBytes,
+          maxBytes: values.replicaFetchResponseMaxBytes,
+          backoffMs: values.replicaFetchBackoffMs,
+          requestTimeoutMs: values.replicaSocketTimeoutMs,
+        },
+      },
     })
-    const groups = this.#createGroups(coordination, replicas)
+    this.#stops.push(async () => replicas.stop())
+    let observation: Observation | undefined
+    const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
+    observation = new Observation({ coordination, replicas, groups, platform })
     coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
     logs.setListener({
       onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
@@ -115,31 +180,64 @@ class Node implements RunningNode {
       logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
       coordination,
       groups,
-      platform,
+      platform: waitPlatform,
       log: logger,
       metrics: this.metrics,
     })
-    const gate = new StartGate(new Dispatcher(services, servedApis))
+    const dispatcher = new Dispatcher(services, servedApis)
+    const gate = new Gate(dispatcher)
     const server = this.#createServer(gate)
     const endpoints = await this.#listen(server)
-    coordination.onMetadata((_delta, image) => this.#applyConfig(image, server, logs))
+    coordination.onMetadata((_delta, image) => {
+      this.#applyConfig(image, server, logs)
+      observation.onChange()
+    })
     await coordination.start({
       brokerId: this.brokerId,
-      incarnationId: platform.random.uuid(),
+      incarnationId,
+      clusterId: this.#clusterId,
       endpoints,
       rack: this.#config.values.brokerRack,
       logDirs: logs.directoryIds,
+      features: supportedFeatures,
+      previousBrokerEpoch: logs.cleanBrokerEpoch,
     })
     await replicas.whenOpened()
     await replicas.deleteStrays(coordination.image)
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
+    const atStart = startStateOf(coordination.image, this.brokerId, topics)
+    const reset = { coordination, replicas, groups, observation, atStart }
+    this.#serving = { faults: dispatcher.faults, observation, gate, reset }
+    this.#stops.push(async () => observation.end(undefined))
+    this.#stops.push(() => coordination.handOver()) // first of all: everything else still serves
     gate.open()
     logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
   }
 
+  reset(options: ResetOptions = {}): Promise<void> {
+    if (this.#stopping !== undefined) return Promise.reject(new ResetError('The broker was not reset: it is stopped'))
+    const { gate, reset, faults } = this.#served
+    this.#pendingResets++
+    gate.close()
+    const done = this.#lastReset.then(async () => {
+      faults.clear()
+      try {
+        await resetNode(reset, options)
+      } catch (error) {
+        if (error instanceof ResetError) throw error
+        throw new ResetError(`The broker was not reset: ${messageOf(error)}`, { cause: error })
+      } finally {
+        if (--this.#pendingResets === 0) gate.open()
+      }
+    })
+    this.#lastReset = done.catch(() => undefined)
+    return done
+  }
+
   stop(): Promise<void> {
-    this.#stopping ??= this.#stopAll()
+    // A reset that goes on would delete files in a folder that is another node's by then.
+    this.#stopping ??= this.#lastReset.then(() => this.#stopAll())
     return this.#stopping
   }
 
@@ -157,21 +255,49 @@ class Node implements RunningNode {
     this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
   }
 
-  async #openLogs(): Promise<LogManager> {
-    const { platform, logger, openLogs = openLogManager } = this.#options
+  async #shareOpenFiles(): Promise<void> {
+    const { platform, logger } = this.#options
+    this.#openFiles = shareOpenFiles(await platform.files.maxOpen())
+    const { isTight, limit, maxFiles, maxConnections } = this.#openFiles
+    const advice = 'ulimit -n 65536 allows more'
+    if (isTight) logger.warn({ limit, maxFiles, maxConnections, advice }, 'few files may be open at a time')
+  }
+
+  /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
+  async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
+    const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
+    if (this.#config.quorumVoters.length < 2) return undefined
+    const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
+    this.#stops.push(() => peers.stop())
+    await peers.listen()
+    return peers
+  }
+
+  async #openLogs(identity: StartingIdentity | undefined): Promise<LogManager> {
+    const { platform, logger, openLogs = openLogManager, time } = this.#options
     const logs = await openLogs({
-      platform,
+      platform: time === undefined ? platform : { ...platform, clock: stampingClock(time, platform) },
+      retentionTimers: time?.rules.timers,
       logger,
       metrics: this.metrics,
       config: this.#config,
       scheduler: this.#scheduler,
+      ...(identity === undefined ? {} : { identity }),
+      handles: new HandlePool(platform.files, {
+        maxOpen: this.#openFiles.maxIdleFiles,
+        hardLimit: this.#openFiles.maxFiles,
+      }),
     })
-    this.#stops.push(() => logs.close())
+    this.#stops.push(() => logs.close(this.#coordination?.brokerEpoch))
     this.#clusterId = logs.clusterId
     return logs
   }
 
-  async #openCoordination(logs: LogManager): Promise<Coordination> {
+  async #openCoordination(
+    logs: LogManager,
+    peers: NodePeers | undefined,
+    identity: StartingIdentity | undefined,
+  ): Promise<Coordination> {
     const { platform, logger, openRaftStorage } = this.#options
     const { values } = this.#config
     const id = this.brokerId as number as NodeId
@@ -180,12 +306,24 @@ class Node implements RunningNode {
       directory: join(logs.metadataDirectory, metadataLogFolder),
       platform,
       scheduleSync: (work) => this.#scheduler.run('raft', work),
-      // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
-      bootstrap: logs.isEmpty ? { voters: [{ id, directoryId }] } : undefined,
+      bootstrap: bootstrapOf(logs, identity, { id, directoryId }),
     })
-    const raft = new RaftNode({ id, storage, transport: undefined, platform, logger: logger.child({ part: 'raft' }) })
+    const raft = new RaftNode({
+      id,
+      directoryId,
+      storage,
+      transport: peers?.transport,
+      platform,
+      logger: logger.child({ part: 'raft' }),
+    })
+    const calls =
+      peers === undefined
+        ? undefined
+        : new ControllerCalls({ ...peers.services, brokerId: this.brokerId, clusterId: () => this.#clusterId })
+    const isDefault = this.#config.entries.get('offsets.topic.replication.factor')?.source === 'default'
     const coordination = createRaftCoordination({
       raft,
+      ...(calls === undefined || peers === undefined ? {} : { remote: remoteControllers(peers, calls) }),
       platform,
       logger: logger.child({ part: 'coordination' }),
       brokerId: this.brokerId,
@@ -194,6 +332,10 @@ class Node implements RunningNode {
         defaultPartitionCount: values.numPartitions,
         defaultReplicationFactor: values.defaultReplicationFactor,
         topicDeletionEnabled: values.deleteTopicEnable,
+        defaultMinInSyncReplicas: values.minInsyncReplicas,
+        uncleanLeaderElectionEnabled: values.uncleanLeaderElectionEnable,
+        nodeId: this.brokerId,
+        growingTopics: new Map(isDefault ? [[groupTopic, grownReplicationFactor]] : []),
         fixedTopics: new Set([groupTopic]),
       },
       configRules: {
@@ -206,13 +348,26 @@ class Node implements RunningNode {
       maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
       maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
+    this.#coordination = coordination
     coordination.onFault((error) => this.#fail(error))
-    this.#stops.push(() => coordination.stop('controlled'))
+    if (peers !== undefined) {
+      await peers.forgetForming()
+      peers.formatted(this.#clusterId, raft.state.membership.voters)
+      peers.serve(
+        (request) => answerController(request, peers.services.messages, coordination.controller, this.#clusterId),
+        () => ({ ...raft.state, voters: raft.state.membership.voters }),
+      )
+      peers.transport.onPeers({
+        onConnected: (node) => coordination.onNodeConnected(node as number as BrokerId),
+        onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
+      })
+    }
+    this.#stops.push(() => coordination.stop())
     return coordination
   }
 
-  #createGroups(coordination: Coordination, replicas: ReplicaManager): GroupCoordinator {
-    const { platform, logger } = this.#options
+  #createGroups(coordination: Coordination, replicas: ReplicaManager, onChange: () => void): GroupCoordinator {
+    const { platform, logger, time } = this.#options
     const { values } = this.#config
     const maxBatchBytes = (topic: string) => this.#topicConfig(topic, coordination.image).maxMessageBytes
     const groups = new GroupCoordinator({
@@ -227,6 +382,8 @@ class Node implements RunningNode {
       },
       store: new LedPartitionStore(replicas, maxBatchBytes),
       platform,
+      ruleTime: time?.rules,
+      onChange,
       logger: logger.child({ part: 'group' }),
       metrics: this.metrics,
       partitionCount: () => coordination.image.topics.byName(groupTopic)?.partitions.length,
@@ -258,7 +415,7 @@ class Node implements RunningNode {
       maxRequestBytes: values.socketRequestMaxBytes,
       maxQueuedBytes: requestMemoryBytes,
       maxIdleMs: values.connectionsMaxIdleMs,
-      maxConnections: values.maxConnections,
+      connectionLimits: this.#connectionLimits(values),
     })
     this.#stops.push(() => server.close(shutdownGraceMs))
     return server
@@ -279,8 +436,16 @@ class Node implements RunningNode {
   /** Settings of the cluster's metadata that are not those of a topic. */
   #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
     const { values } = this.#dynamicConfig.at(image.configs)
-    server.maxConnections = values.maxConnections
-    logs.setProducerIdExpiration(values.producerIdExpirationMs)
+    server.connectionLimits = this.#connectionLimits(values)
+    logs.updateBrokerConfig(values)
+  }
+
+  #connectionLimits(values: BrokerValues): ConnectionLimits {
+    return {
+      max: Math.min(values.maxConnections, this.#openFiles.maxConnections),
+      maxPerAddress: values.maxConnectionsPerIp,
+      overrides: values.maxConnectionsPerIpOverrides,
+    }
   }
 
   #topicConfig(topic: string, image: MetadataImage) {
@@ -290,23 +455,28 @@ class Node implements RunningNode {
   /** The metadata quorum can't go on: what this node promised stands only if it ends now. */
   #fail(error: Error): void {
     this.#options.logger.error({ error: messageOf(error) }, 'node has to end')
+    this.#serving?.observation.end(error)
     this.#ended.reject(error)
   }
 }
 
-/** Connections are taken before the node serves, so that its ports are known; their requests wait for it. */
-class StartGate implements RequestHandler {
+/** Connections are taken before the node serves, so that its ports are known, and while it is reset; their requests wait for it. */
+class Gate implements RequestHandler {
   readonly #handler: RequestHandler
-  readonly #opened = deferred<void>()
-  #isOpen = false
+  /** Undefined while it is open. */
+  #opening: Deferred<void> | undefined = deferred<void>()
 
   constructor(handler: RequestHandler) {
     this.#handler = handler
   }
 
   open(): void {
-    this.#isOpen = true
-    this.#opened.resolve()
+    this.#opening?.resolve()
+    this.#opening = undefined
+  }
+
+  close(): void {
+    this.#opening ??= deferred<void>()
   }
 
   mayOverlap(apiKey: number): boolean {
@@ -318,9 +488,36 @@ class StartGate implements RequestHandler {
   }
 
   handle(frame: Buffer, connection: ConnectionFacts): ReturnType<RequestHandler['handle']> {
-    if (this.#isOpen) return this.#handler.handle(frame, connection)
-    return this.#opened.promise.then(() => this.#handler.handle(frame, connection))
+    if (this.#opening === undefined) return this.#handler.handle(frame, connection)
+    return this.#opening.promise.then(() => this.handle(frame, connection))
   }
+}
+
+/** The voters that an empty metadata log begins with; undefined where there must be a log already. */
+function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, self: Voter): Membership | undefined {
+  if (identity !== undefined) return identity.voters === undefined ? undefined : { voters: identity.voters }
+  // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
+  return logs.isEmpty ? { voters: [self] } : undefined
+}
+
+async function loadGrpcServices(): Promise<PeerServices> {
+  const [network, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
+  return { network, messages }
+}
+
+function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteControllers {
+  return {
+    async ask(controller, kind, request, timeoutMs) {
+      const target = peers.targetOf(controller)
+      if (target === undefined) throw new RpcError('unavailable', `Nobody knows where node ${controller} is`)
+      return await calls.ask(target, kind, request, timeoutMs)
+    },
+  }
+}
+
+/** The logs' clock: ages and stamps by the rules' time, while it measures how long the disk takes. */
+function stampingClock({ rules }: NodeTime, { clock }: Platform): Clock {
+  return { now: () => rules.clock.now(), monotonic: () => clock.monotonic() }
 }
 
 /** A host that this machine itself can connect to. */

@@ -8,6 +8,7 @@
  *   errors.ts     what they throw
  *   real/         Node: `createRealPlatform`
  *   memory/       files that live as long as the process: `createMemoryFiles`
+ *   manual/       Node, with a clock that a test moves: `createManualPlatform`
  *   simulated/    virtual time, network and disk from a seed: a face of its own, so that a node does not load it
  *
  * Everything runs on the event loop of the caller, apart from the asynchronous calls of `Files` (libuv's thread pool) and
@@ -20,7 +21,8 @@
  * - What one turn of the loop writes to a socket leaves in one system call.
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
-export { DirectoryLockedError, FileError, NetworkError, OffloadError } from './errors.ts'
+export { DirectoryLockedError, FileError, isOutOfFiles, NetworkError, OffloadError } from './errors.ts'
+export { createManualPlatform, type ManualPlatform, type Time } from './manual/manual-platform.ts'
 export { createMemoryFiles } from './memory/memory-files.ts'
 export type {
   Clock,
@@ -42,4 +44,5 @@ export type {
   Timer,
   Timers,
 } from './ports.ts'
+export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'

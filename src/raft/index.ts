@@ -5,20 +5,28 @@
  * `storage/raft-storage.ts` (`RaftStorage`), `raft-node.ts` (`RaftNode`, the loop that joins them). A node alone is a
  * quorum of one through the same code; it has no transport and leads one synced write after its start.
  *
+ * Members are voters, named by node id and directory id together, and observers: whoever else asks for the log, brokers without a
+ * vote, voters to be, and voters whose disk was wiped. A quorum begins with the voters that its first members were all
+ * formatted with, and changes by one voter at a time, as entries of the log.
+ *
  * Invariants:
  *  - What a message claims is durable before it is sent, and a node's own vote or copy counts only then: a vote or an
  *    acknowledgement that a crash takes back elects two leaders or loses a committed entry.
  *  - Indexes in order: applied <= handed out <= commit <= last. What is committed is never replaced (asserted).
  *  - Committed by counting are only entries of the leader's own term; its first entry, a 'noop', brings the earlier ones along.
  *  - One write at a time; the first that fails stops the node. Damage on disk is refused at start, never cut off.
+ *  - Who votes is what the last 'config' entry in the log says, committed or not. A new one is appended only when the one before
+ *    is committed, and so is an entry of the leader's own term: otherwise two majorities might not meet.
+ *  - A vote, a copy and a confirmed read count by id and directory id: a wiped disk has forgotten what its node promised.
  *  - Time is ticks: nothing here is correct only if clocks are. A stall counts as one tick, after what came in was read.
  *
  * On disk, in one ordered key-value store (Level) and one file; all values with a CRC and a version (`storage/encoding.ts`):
  *
  *     f                 format version
- *     h                 term, vote, commit index
+ *     h                 term, vote (with the disk of who got it), commit index
  *     l<index>          entry, with the CRC of the entry before it
  *     m, s<index><n>    snapshot: manifest (membership inside) and chunks
+ *     p                 header of a snapshot that is coming; its chunks lie beside the others until it is whole
  *     quorum-state      term, vote, last durable entry: what the store must have, or the node doesn't start
  *
  * Files:
@@ -28,15 +36,19 @@
  *     core/memory-log.ts   the durable log's image storage/encoding.ts       keys and values, golden bytes in the tests
  *     core/progress.ts     flow control            storage/quorum-state.ts   the independent witness
  *     core/quorum.ts       majorities              storage/*-store.ts        Level (loaded when needed), memory
- *     raft-node.ts         the loop                transport.ts              the port to the peers
+ *     core/membership.ts   who votes               storage/open.ts           on disk, in memory, is there anything
+ *     core/read-queue.ts   reads to be confirmed   raft-node.ts              the loop
+ *     core/snapshot-receiver.ts  chunks come in    voter-change.ts           a voter is added or removed
+ *                                                  transport.ts              the port to the peers
  *
- * All runs on the event loop. Not built yet: change of membership, leadership transfer, read index, learners.
- * Sources: Ongaro's thesis (pre-vote §9.6, check quorum §6.2), "Raft" §5 for the section numbers in comments, etcd's raft for the
- * shape of `Ready` and of the followers' progress.
+ * All runs on the event loop. Sources: Ongaro's thesis (membership §4, its correction on raft-dev of 2015, transfer §3.10,
+ * pre-vote §9.6, check quorum §6.2, reads §6.4), KIP-853 for directory ids, "Raft" §5 for the section numbers in comments, etcd's
+ * raft for the shape of `Ready`, of the followers' progress and for forgetting a leader.
  */
 export { RaftLog } from './core/log.ts'
+export { decodeMembership, encodeMembership } from './core/membership.ts'
 export { MemoryLog } from './core/memory-log.ts'
-export { type ProposeOutcome, RaftCore, type RaftCoreOptions } from './core/raft.ts'
+export { RaftCore, type RaftCoreOptions } from './core/raft.ts'
 export {
   defaultRaftConfig,
   type Entry,
@@ -47,29 +59,37 @@ export {
   type Membership,
   type Message,
   type NodeId,
+  type PartialSnapshot,
   type Proposal,
   type RaftConfig,
   type Ready,
   type Role,
   type Snapshot,
+  type SnapshotChunk,
+  type SnapshotHeader,
   type SoftState,
   type Term,
   type Voter,
 } from './core/types.ts'
 export {
   type Leadership,
+  type MemberState,
   type ProposeNowResult,
   type ProposeRefusal,
   type ProposeResult,
+  type QuorumDescription,
   type RaftLogger,
   RaftNode,
   type RaftNodeOptions,
   type RaftState,
+  type ReadResult,
+  type TransferResult,
 } from './raft-node.ts'
 export { RaftStorageError } from './storage/errors.ts'
 export type { KeyValueOperation, KeyValueStore } from './storage/key-value-store.ts'
 export { MemoryStore } from './storage/memory-store.ts'
-export { openDurableStorage, openMemoryStorage } from './storage/open.ts'
+export { isDurableStorageEmpty, openDurableStorage, openMemoryStorage } from './storage/open.ts'
 export { type QuorumState, type QuorumStateStore, quorumStateFile } from './storage/quorum-state.ts'
 export { RaftStorage, type RaftStorageOptions } from './storage/raft-storage.ts'
 export type { RaftReceiver, RaftTransport } from './transport.ts'
+export type { MembershipResult } from './voter-change.ts'

@@ -17,6 +17,8 @@ export interface AskedPartition {
   readonly currentLeaderEpoch: LeaderEpoch | -1
   /** Of the record before `fetchOffset`; -1: not checked. */
   readonly lastFetchedEpoch: LeaderEpoch | -1
+  /** Of a follower's log; 0 from consumers. */
+  readonly logStartOffset: Offset
 }
 
 /** What a forgotten partition is named by. */
@@ -37,6 +39,7 @@ export class SessionPartition implements FetchPartition {
   maxBytes: number
   currentLeaderEpoch: LeaderEpoch | -1
   lastFetchedEpoch: LeaderEpoch | -1
+  logStartOffset: Offset
   /** As last told; -1 after an error or another log, so that its end is told too. */
   #highWatermark: Offset = -1
   #logStartOffset: Offset = -1
@@ -50,6 +53,7 @@ export class SessionPartition implements FetchPartition {
     this.maxBytes = asked.maxBytes
     this.currentLeaderEpoch = asked.currentLeaderEpoch
     this.lastFetchedEpoch = asked.lastFetchedEpoch
+    this.logStartOffset = asked.logStartOffset
   }
 
   /** Of memory, roughly and not too low. */
@@ -62,6 +66,7 @@ export class SessionPartition implements FetchPartition {
     this.maxBytes = asked.maxBytes
     this.currentLeaderEpoch = asked.currentLeaderEpoch
     this.lastFetchedEpoch = asked.lastFetchedEpoch
+    this.logStartOffset = asked.logStartOffset
   }
 
   /** Takes note of what the client is told now; true when it has to be: there is data, an error, another log than the client's, or an offset moved. */

@@ -6,6 +6,7 @@ import {
   type FetchSessionId,
   nextFetchEpoch,
   type PartitionIdentity,
+  type SessionPartition,
 } from './fetch-session.ts'
 import { FetchSessionProbe } from './probe.ts'
 import type { FetchedPartition } from './service.ts'
@@ -68,6 +69,11 @@ export class FetchSessions {
     this.#clock = options.clock
     this.#random = options.random
     this.#probe = new FetchSessionProbe(options.metrics)
+  }
+
+  /** What a session remembers; nothing when there is none. It counts as no use of it. */
+  partitionsOf(sessionId: number): Iterable<SessionPartition> {
+    return this.#sessions.get(sessionId)?.partitions ?? []
   }
 
   /** Ends a session, if there is one. */

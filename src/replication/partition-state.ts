@@ -8,8 +8,8 @@ export interface HighWatermarkInput {
   readonly localId: BrokerId
   /** The committed ISR with pending additions: the largest set that may be the ISR. */
   readonly maximalIsr: readonly BrokerId[]
-  /** Counted offsets of the followers, as their fetches told them; a follower that is missing counts as 0. */
-  readonly followerOffsets: ReadonlyMap<BrokerId, Offset>
+  /** Counted offset of a follower, as its fetches told it; 0 when nothing is known. */
+  readonly followerOffset: (replica: BrokerId) => Offset
   readonly minInSyncReplicas: number
   readonly replicaCount: number
 }
@@ -24,7 +24,7 @@ export function highWatermarkAfter(input: HighWatermarkInput): Offset {
   let lowest = input.localOffset
   for (const replica of input.maximalIsr) {
     if (replica === input.localId) continue
-    lowest = Math.min(lowest, input.followerOffsets.get(replica) ?? 0)
+    lowest = Math.min(lowest, input.followerOffset(replica))
   }
   return Math.max(input.current, lowest)
 }

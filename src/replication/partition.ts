@@ -1,15 +1,27 @@
-import { assert, type BrokerId, Deque, type LeaderEpoch, messageOf, type Offset } from '../base/index.ts'
-import type { AppendResult, LogListener, PartitionLog } from '../log/index.ts'
+import {
+  assert,
+  type BrokerEpoch,
+  type BrokerId,
+  Deque,
+  type LeaderEpoch,
+  messageOf,
+  type Offset,
+} from '../base/index.ts'
+import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
+import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
 import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
 
 /** Who wants to know when more of a partition can be read. */
-export interface CommitWatcher {
-  /** The high watermark moved, or the partition changed its role or went offline: look again. */
-  onCommitted(): void
+export interface PartitionWatcher {
+  /** More can be read, or the partition changed its role or went offline: look again. */
+  onChanged(): void
 }
+
+/** How far a reader may read: consumers what is committed, followers all that the leader has. */
+export type ReadLimit = 'committed' | 'appended'
 
 /** An append whose answer waits until `endOffset` (exclusive) is committed, or on this disk for acks=1. */
 interface Waiter {
@@ -26,14 +38,22 @@ export interface PartitionOptions {
   readonly localId: BrokerId
   readonly platform: Platform
   readonly log: PartitionLog
+  /** The log was put in place of another, in the same leader epoch: readers may be at offsets, and know epochs, of the one before. */
+  readonly wasEmptied: boolean
   /** The topic's min.insync.replicas now. */
   readonly minInSyncReplicas: () => number
+  /** Whether the broker may join an ISR with the run of which it last fetched. */
+  readonly mayJoinIsr: (replica: BrokerId, brokerEpoch: BrokerEpoch | undefined) => boolean
+  /** Another ISR is to be asked for; the answer goes to `onIsrAnswer`. */
+  readonly onIsrWanted: (partition: Partition, wanted: WantedIsr) => void
+  /** Something threw that is no fault of a disk: a bug, which is to be seen. */
+  readonly onFault: (error: unknown) => void
 }
 
 /**
  * One replica of one partition and its role.
  *
- * States: not leading (after construction, or when another broker leads), leading in an epoch, offline (its log failed).
+ * States: following (after construction too, when no leader is known), leading in an epoch, offline (its log failed).
  * `becomeLeader` and `becomeFollower` move between the first two as the metadata says; the log's failure ends in the third.
  *
  * `logStartOffset <= highWatermark <= counted offset <= LEO`, where the counted offset is the flushed offset when
@@ -44,36 +64,45 @@ export class Partition implements LogListener {
   readonly topic: string
   readonly partition: number
   readonly log: PartitionLog
+  readonly wasEmptied: boolean
   readonly #localId: BrokerId
   readonly #platform: Platform
   readonly #minInSyncReplicas: () => number
+  readonly #mayJoinIsr: PartitionOptions['mayJoinIsr']
+  readonly #onIsrWanted: PartitionOptions['onIsrWanted']
+  readonly #onFault: (error: unknown) => void
 
-  #isLeader = false
+  /** Of the epoch in which this replica leads; undefined while it doesn't. */
+  #inSync: InSyncReplicas | undefined
   #leaderEpoch = -1 as LeaderEpoch
   #leaderId = -1 as BrokerId
-  #isr: readonly BrokerId[] = []
   #replicaCount = 1
   #highWatermark: Offset
   #failure: Error | undefined
   #isRemoved = false
 
-  /** Counted offsets of followers by their last fetch. */
-  readonly #followerOffsets = new Map<BrokerId, Offset>()
   /** Appends above the high watermark, oldest first: where each ends and how many bytes it holds. */
   readonly #uncommitted = new Deque<{ readonly endOffset: Offset; readonly sizeBytes: number }>()
   #committedBytes = 0
+  #appendedBytes = 0
   readonly #commitWaiters = new OffsetWaiters()
   readonly #flushWaiters = new OffsetWaiters()
-  readonly #watchers = new Set<CommitWatcher>()
+  readonly #watchers: Readonly<Record<ReadLimit, Set<PartitionWatcher>>> = { committed: new Set(), appended: new Set() }
+  /** Answers that wait for the low watermark (DeleteRecords). */
+  readonly #lowWatermarkWaiters = new Set<() => void>()
   #expiry: Timer | undefined
 
   constructor(options: PartitionOptions) {
     this.topic = options.topic
     this.partition = options.partition
     this.log = options.log
+    this.wasEmptied = options.wasEmptied
     this.#localId = options.localId
     this.#platform = options.platform
     this.#minInSyncReplicas = options.minInSyncReplicas
+    this.#mayJoinIsr = options.mayJoinIsr
+    this.#onIsrWanted = options.onIsrWanted
+    this.#onFault = options.onFault
     this.#highWatermark = Math.min(
       Math.max(options.log.highWatermark, options.log.logStartOffset),
       options.log.logEndOffset,
@@ -83,7 +112,7 @@ export class Partition implements LogListener {
   }
 
   get isLeader(): boolean {
-    return this.#isLeader && this.#failure === undefined
+    return this.#inSync !== undefined && this.#failure === undefined
   }
 
   get leaderEpoch(): LeaderEpoch {
@@ -98,6 +127,11 @@ export class Partition implements LogListener {
     return this.#failure !== undefined
   }
 
+  /** The topic is gone, or its replica here. */
+  get isRemoved(): boolean {
+    return this.#isRemoved
+  }
+
   /** First offset not yet on disk at every in-sync replica; consumers read below it. Exclusive. Only grows while one leader lasts. */
   get highWatermark(): Offset {
     return this.#highWatermark
@@ -110,12 +144,13 @@ export class Partition implements LogListener {
 
   /** Whether an append with acks=-1 is taken: the ISR has min.insync.replicas, or every replica there is. */
   get hasEnoughInSync(): boolean {
-    return this.#isr.length >= effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
+    const isr = this.#inSync?.committed ?? []
+    return isr.length >= effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
   }
 
-  /** Bytes that passed the high watermark since this object was made: what a waiting fetch counts with. */
-  get committedBytes(): number {
-    return this.#committedBytes
+  /** Bytes that can be read, counted since this object was made: what a waiting fetch counts with. */
+  readableBytes(limit: ReadLimit): number {
+    return limit === 'committed' ? this.#committedBytes : this.#appendedBytes
   }
 
   /** Takes the role that the metadata gives this replica; harmless when nothing changed. */
@@ -127,37 +162,46 @@ export class Partition implements LogListener {
   }
 
   #becomeLeader(image: PartitionImage): void {
-    this.#isr = image.isr
-    if (this.#isLeader && image.leaderEpoch === this.#leaderEpoch) {
+    if (this.#inSync !== undefined && image.leaderEpoch === this.#leaderEpoch) {
+      this.#inSync.applyImage(image)
+      if (this.#inSync.recover()) this.#wantIsr(this.#inSync)
       this.#maybeAdvanceHighWatermark()
       return
     }
     assert(image.leaderEpoch > this.#leaderEpoch, 'a leader epoch never goes back')
     this.#endEpoch()
-    this.#isLeader = true
     this.#leaderEpoch = image.leaderEpoch
-    this.#followerOffsets.clear()
     this.log.assignEpochStart(image.leaderEpoch)
+    const nowMs = this.#platform.clock.monotonic()
+    this.#inSync = new InSyncReplicas(image, this.#localId, this.log.logEndOffset, nowMs)
+    if (this.#inSync.recover()) this.#wantIsr(this.#inSync)
     this.#maybeAdvanceHighWatermark()
   }
 
   #becomeFollower(image: PartitionImage): void {
-    if (!this.#isLeader && image.leaderEpoch === this.#leaderEpoch) return
-    this.#endEpoch()
-    this.#isLeader = false
+    if (this.#inSync === undefined && image.leaderEpoch === this.#leaderEpoch) return
+    this.#inSync = undefined
     this.#leaderEpoch = image.leaderEpoch
+    this.#endEpoch()
   }
 
   /** The topic is gone: waiting appends and fetches are answered, and nothing more is served. */
   remove(): void {
     this.#isRemoved = true
-    this.#isLeader = false
+    this.#inSync = undefined
     this.#endEpoch()
     this.log.setListener(undefined)
   }
 
   /** Whether a request that knows `currentLeaderEpoch` (-1: it doesn't say) may be served as by the leader (KIP-320). */
   checkLeader(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
+    const refused = this.checkReplica(currentLeaderEpoch)
+    if (refused !== undefined) return refused
+    return this.#inSync === undefined ? { ok: false, reason: 'not-leader-or-follower' } : undefined
+  }
+
+  /** Whether a request that any replica may answer can be served here. */
+  checkReplica(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
     if (this.#isRemoved) return { ok: false, reason: 'unknown-topic-or-partition' }
     if (this.#failure !== undefined) return { ok: false, reason: 'storage-error', message: messageOf(this.#failure) }
     if (currentLeaderEpoch !== -1 && currentLeaderEpoch !== this.#leaderEpoch) {
@@ -165,7 +209,6 @@ export class Partition implements LogListener {
         currentLeaderEpoch < this.#leaderEpoch ? 'fenced-leader-epoch' : 'unknown-leader-epoch'
       return { ok: false, reason }
     }
-    if (!this.#isLeader) return { ok: false, reason: 'not-leader-or-follower' }
     return undefined
   }
 
@@ -180,20 +223,30 @@ export class Partition implements LogListener {
     try {
       result = this.#append(request)
     } catch (error) {
-      return Promise.resolve({ ok: false, reason: 'storage-error', message: messageOf(error) })
+      return Promise.resolve(this.refusalOf(error))
     }
     if (!(result instanceof Promise)) return this.#answer(request, result)
     return result.then(
       (appended) => this.#answer(request, appended),
-      (error) => ({ ok: false, reason: 'storage-error', message: messageOf(error) }) as const,
+      (error: unknown) => this.refusalOf(error),
     )
+  }
+
+  /** What a client is told of what the log threw: a fault of the disk, or a bug here, which must not pass as one. */
+  refusalOf(error: unknown): ReplicaRefused {
+    if (error instanceof StorageError) return { ok: false, reason: 'storage-error', message: error.message }
+    this.#onFault(error)
+    return { ok: false, reason: 'unknown-server-error' }
   }
 
   /**
    * Moves the log start up to `beforeOffset`, or to the high watermark for -1; nothing happens when it is there already.
-   * Durable when it resolves. Never rejects. The low watermark is this replica's log start: it has no followers yet.
+   * Durable here when it resolves, and every follower that `isAlive` has done the same. Never rejects.
    */
-  async deleteRecords(beforeOffset: Offset | -1): Promise<DeleteRecordsOutcome> {
+  async deleteRecords(
+    beforeOffset: Offset | -1,
+    isAlive: (replica: BrokerId) => boolean = () => true,
+  ): Promise<DeleteRecordsOutcome> {
     const refused = this.checkLeader(-1)
     if (refused !== undefined) return refused
     const offset = beforeOffset === -1 ? this.#highWatermark : beforeOffset
@@ -201,9 +254,23 @@ export class Partition implements LogListener {
     try {
       await this.log.deleteRecordsBefore(offset, this.#highWatermark)
     } catch (error) {
-      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+      return this.refusalOf(error)
     }
-    return { ok: true, lowWatermark: this.log.logStartOffset }
+    return await this.#waitLowWatermark(offset, isAlive)
+  }
+
+  #waitLowWatermark(offset: Offset, isAlive: (replica: BrokerId) => boolean): Promise<DeleteRecordsOutcome> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        const refused = this.checkLeader(-1)
+        const lowWatermark = this.#inSync?.lowWatermark(this.log.logStartOffset, isAlive) ?? -1
+        if (refused === undefined && lowWatermark < offset) return
+        this.#lowWatermarkWaiters.delete(look)
+        resolve(refused ?? { ok: true, lowWatermark })
+      }
+      this.#lowWatermarkWaiters.add(look)
+      look()
+    })
   }
 
   /**
@@ -237,6 +304,8 @@ export class Partition implements LogListener {
   #onAppended(result: AppendResult, sizeBytes: number): void {
     if (!result.ok || result.duplicate) return
     this.#uncommitted.pushBack({ endOffset: result.lastOffset + 1, sizeBytes })
+    this.#appendedBytes += sizeBytes
+    this.#wake('appended')
     this.#maybeAdvanceHighWatermark()
   }
 
@@ -268,7 +337,7 @@ export class Partition implements LogListener {
 
   #wait(waiters: OffsetWaiters, endOffset: Offset, deadlineMs: number): WaitOutcome | Promise<WaitOutcome> {
     if (this.#failure !== undefined) return 'storage-error'
-    if (!this.#isLeader) return 'not-leader-or-follower'
+    if (this.#inSync === undefined) return 'not-leader-or-follower'
     return new Promise((answer) => {
       waiters.add({ endOffset, deadlineMs, answer })
       this.#scheduleExpiry(deadlineMs)
@@ -287,18 +356,124 @@ export class Partition implements LogListener {
     })
   }
 
-  /** A follower's fetch told that it has everything below `offset` on its disk. */
-  setFollowerOffset(replica: BrokerId, offset: Offset): void {
-    this.#followerOffsets.set(replica, offset)
+  // ---- as a leader: its followers ----
+
+  /** A follower fetches: what it has counts, and may bring it into the ISR. The caller has checked that this replica leads. */
+  onFollowerFetch(fetch: FollowerFetch): void {
+    const inSync = this.#inSync
+    if (inSync === undefined) return
+    inSync.onFetch(fetch, this.log.logEndOffset, this.#platform.clock.monotonic())
+    const mayJoin = (replica: BrokerId) => this.#mayJoinIsr(replica, inSync.brokerEpochOf(replica))
+    if (inSync.expand(fetch.replica, this.#highWatermark, mayJoin)) this.#wantIsr(inSync)
+    this.#maybeAdvanceHighWatermark()
+    this.#lookAtLowWatermark()
+  }
+
+  /** Takes followers that lag out of the ISR; called now and then. */
+  shrinkIsr(maxLagMs: number): void {
+    const inSync = this.#inSync
+    if (inSync === undefined || this.#failure !== undefined) return
+    if (inSync.shrink(this.log.logEndOffset, this.#platform.clock.monotonic(), maxLagMs)) this.#wantIsr(inSync)
+  }
+
+  /** The controller's answer to `wanted`. */
+  onIsrAnswer(wanted: WantedIsr, answer: IsrAnswer): void {
+    this.#inSync?.onAnswer(wanted, answer)
     this.#maybeAdvanceHighWatermark()
   }
 
-  watch(watcher: CommitWatcher): void {
-    this.#watchers.add(watcher)
+  /** The run of the broker whose fetches showed that it is in sync. */
+  brokerEpochOf(replica: BrokerId): BrokerEpoch | undefined {
+    return this.#inSync?.brokerEpochOf(replica)
   }
 
-  unwatch(watcher: CommitWatcher): void {
-    this.#watchers.delete(watcher)
+  hasReplica(replica: BrokerId): boolean {
+    return this.#inSync?.isReplica(replica) ?? false
+  }
+
+  #wantIsr({ wanted }: InSyncReplicas): void {
+    assert(wanted !== undefined, 'an ISR is wanted')
+    this.#onIsrWanted(this, wanted)
+  }
+
+  #lookAtLowWatermark(): void {
+    for (const look of [...this.#lowWatermarkWaiters]) look()
+  }
+
+  // ---- as a follower: what the leader sends ----
+
+  /**
+   * Appends what was fetched from the leader of `leaderEpoch` and takes over its marks; false, and nothing is done, when this
+   * replica follows another epoch by now. Throws `StorageError` and `CorruptBatchError`.
+   */
+  appendFetched(leaderEpoch: LeaderEpoch, records: Buffer | null, highWatermark: Offset): boolean {
+    if (!this.#follows(leaderEpoch)) return false
+    if (records !== null && records.length > 0) {
+      this.log.appendAsFollower(records)
+      this.#uncommitted.pushBack({ endOffset: this.log.logEndOffset, sizeBytes: records.length })
+    }
+    const committed = Math.min(highWatermark, this.log.logEndOffset)
+    if (committed > this.#highWatermark) this.#moveHighWatermark(committed)
+    return true
+  }
+
+  /** The leader deleted what is below `logStartOffset`. */
+  async followLogStart(leaderEpoch: LeaderEpoch, logStartOffset: Offset): Promise<void> {
+    if (!this.#follows(leaderEpoch) || logStartOffset <= this.log.logStartOffset) return
+    await this.log.deleteRecordsBefore(Math.min(logStartOffset, this.#highWatermark), this.#highWatermark)
+  }
+
+  /**
+   * Drops what the leader of `leaderEpoch` does not have: the logs agree up to where `diverging.epoch` ends in both. The
+   * high watermark goes back with the end of the log: what is committed is never cut, but this replica may have heard
+   * of a commit in an epoch that an unclean election ended.
+   */
+  async truncateToLeader(
+    leaderEpoch: LeaderEpoch,
+    diverging: { readonly epoch: LeaderEpoch; readonly endOffset: Offset },
+  ): Promise<void> {
+    if (!this.#follows(leaderEpoch)) return
+    const own = this.log.endOffsetForEpoch(diverging.epoch)
+    const ownEndOffset = own.leaderEpoch < 0 ? this.log.logStartOffset : own.endOffset
+    await this.#truncate(() =>
+      this.log.truncateTo(Math.max(Math.min(ownEndOffset, diverging.endOffset), this.log.logStartOffset)),
+    )
+  }
+
+  /** The leader's log begins after, or ends before, all that is here: starts anew at `offset`, or is cut there. */
+  async restartAt(leaderEpoch: LeaderEpoch, leaderStartOffset: Offset, leaderEndOffset: Offset): Promise<void> {
+    if (!this.#follows(leaderEpoch)) return
+    const { logStartOffset, logEndOffset } = this.log
+    const isApart = leaderStartOffset > logEndOffset || leaderEndOffset < logStartOffset
+    await this.#truncate(() =>
+      isApart
+        ? this.log.truncateFullyAndStartAt(leaderStartOffset)
+        : this.log.truncateTo(Math.min(logEndOffset, leaderEndOffset)),
+    )
+  }
+
+  async #truncate(work: () => Promise<void>): Promise<void> {
+    await work()
+    const { logStartOffset, logEndOffset } = this.log
+    this.#uncommitted.clear()
+    this.#highWatermark = Math.max(Math.min(this.#highWatermark, logEndOffset), logStartOffset)
+    this.log.setHighWatermark(this.#highWatermark)
+  }
+
+  #follows(leaderEpoch: LeaderEpoch): boolean {
+    return (
+      this.#inSync === undefined && this.#leaderEpoch === leaderEpoch && this.#failure === undefined && !this.#isRemoved
+    )
+  }
+
+  // ---- what is readable ----
+
+  watch(limit: ReadLimit, watcher: PartitionWatcher): void {
+    this.#watchers[limit].add(watcher)
+  }
+
+  unwatch(limit: ReadLimit, watcher: PartitionWatcher): void {
+    this.#watchers[limit].delete(watcher)
   }
 
   onFlushed(): void {
@@ -320,13 +495,14 @@ export class Partition implements LogListener {
   }
 
   #maybeAdvanceHighWatermark(): void {
-    if (!this.isLeader) return
+    const inSync = this.#inSync
+    if (inSync === undefined || this.#failure !== undefined) return
     const offset = highWatermarkAfter({
       current: this.#highWatermark,
       localOffset: this.#countedOffset(),
       localId: this.#localId,
-      maximalIsr: this.#isr,
-      followerOffsets: this.#followerOffsets,
+      maximalIsr: inSync.maximal,
+      followerOffset: (replica) => inSync.offsetOf(replica),
       minInSyncReplicas: this.#minInSyncReplicas(),
       replicaCount: this.#replicaCount,
     })
@@ -342,7 +518,7 @@ export class Partition implements LogListener {
       first = this.#uncommitted.front()
     }
     this.#commitWaiters.reach(offset)
-    this.#wakeWatchers()
+    this.#wake('committed')
   }
 
   /** Whatever was appended in the epoch that ends here and isn't committed yet is not acknowledged, now or later. */
@@ -356,12 +532,15 @@ export class Partition implements LogListener {
     this.#flushWaiters.answerAll(outcome)
     this.#expiry?.cancel()
     this.#expiry = undefined
-    this.#wakeWatchers()
+    this.#wake('committed')
+    this.#wake('appended')
+    this.#lookAtLowWatermark()
   }
 
-  #wakeWatchers(): void {
-    if (this.#watchers.size === 0) return
-    for (const watcher of [...this.#watchers]) watcher.onCommitted()
+  #wake(limit: ReadLimit): void {
+    const watchers = this.#watchers[limit]
+    if (watchers.size === 0) return
+    for (const watcher of [...watchers]) watcher.onChanged()
   }
 }
 

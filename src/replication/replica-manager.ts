@@ -1,10 +1,23 @@
-import { type BrokerId, type LeaderEpoch, messageOf, type Offset, partitionName, type Uuid } from '../base/index.ts'
+import {
+  type BrokerEpoch,
+  type BrokerId,
+  deferred,
+  type LeaderEpoch,
+  messageOf,
+  type Offset,
+  partitionName,
+  type Uuid,
+} from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
-import type { Platform } from '../platform/index.ts'
+import type { Platform, Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { BackgroundWork } from './background-work.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
+import { Fetchers, type FetchersOptions } from './fetchers.ts'
+import type { WantedIsr } from './in-sync-replicas.ts'
+import { type AskForIsrs, IsrChanges } from './isr-changes.ts'
 import { Partition } from './partition.ts'
 import type {
   ActiveProducersOutcome,
@@ -55,6 +68,12 @@ export interface ReplicaManagerOptions {
   readonly logs: ReplicaLogs
   /** The topic's effective config as of `image`. */
   readonly topicConfig: (topic: string, image: MetadataImage) => TopicConfig
+  /** Of this broker's run; undefined until it is registered. */
+  readonly brokerEpoch: () => BrokerEpoch | undefined
+  readonly askForIsrs: AskForIsrs
+  /** `replica.lag.time.max.ms`. */
+  readonly maxLagMs: number
+  readonly fetching: Pick<FetchersOptions, 'listenerName' | 'settings'>
 }
 
 /** A partition of the image that this broker holds, while its log opens and afterwards. */
@@ -64,6 +83,8 @@ interface Hosted {
   image: PartitionImage
   /** Undefined while the log opens. */
   partition: Partition | undefined
+  /** See `PartitionOptions.wasEmptied`. */
+  readonly wasEmptied: boolean
   /** Settles when `partition` is there, or can't be: `failure` then tells why. */
   readonly opened: Promise<void>
   failure: Error | undefined
@@ -76,10 +97,25 @@ export class ReplicaManager implements ReplicaService {
   readonly #options: ReplicaManagerOptions
   readonly #hosted = new Map<string, Hosted>()
   readonly #listeners: LeadershipListener[] = []
+  readonly #isrChanges: IsrChanges
+  readonly #fetchers: Fetchers
+  readonly #background: BackgroundWork
   #image: MetadataImage | undefined
+  #lagTimer: Timer | undefined
 
   constructor(options: ReplicaManagerOptions) {
+    const { platform, logger, localId, brokerEpoch } = options
     this.#options = options
+    this.#isrChanges = new IsrChanges(options.askForIsrs, platform.timers, logger)
+    this.#fetchers = new Fetchers({ platform, logger, localId, brokerEpoch, ...options.fetching })
+    this.#background = new BackgroundWork(platform.clock, platform.timers)
+  }
+
+  /** Nothing is fetched, and no ISR changed, any more. Partitions stay as they are. */
+  stop(): void {
+    this.#lagTimer?.cancel()
+    this.#isrChanges.stop()
+    this.#fetchers.stop()
   }
 
   onLeadership(listener: LeadershipListener): void {
@@ -87,11 +123,12 @@ export class ReplicaManager implements ReplicaService {
   }
 
   /**
-   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns; a new
-   * partition's log opens in the background and requests for it wait until it has.
+   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns, and nobody
+   * finds a deleted one any more; a new partition's log opens in the background and requests for it wait until it has.
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
     this.#image = image
+    this.#fetchers.applyBrokers(delta, image)
     if (delta.isSnapshot) this.#applySnapshot(image)
     const deleted = [...delta.deletedTopics.values()]
     for (const topic of deleted) this.#deleteTopic(topic)
@@ -129,26 +166,42 @@ export class ReplicaManager implements ReplicaService {
     this.#open(name, topic, partitionImage, image)
   }
 
-  #open(name: string, topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage): void {
-    const { logs, logger, topicConfig } = this.#options
-    const config = topicConfig(topic.name, image)
-    const { topicId } = topic
-    const opening = logs.getOrCreate({ topic: topic.name, topicId, partition: partitionImage.partition, config })
+  /** `before`: the deletion of the log that it has an empty one in place of. */
+  #open(
+    name: string,
+    topic: TopicImage,
+    partitionImage: PartitionImage,
+    image: MetadataImage,
+    before?: Promise<void>,
+  ): Hosted {
+    const opening = deferred<void>()
+    before?.catch(() => undefined) // seen when its turn comes
     const hosted: Hosted = {
-      topicId,
-      config,
+      topicId: topic.topicId,
+      config: this.#options.topicConfig(topic.name, image),
       image: partitionImage,
       partition: undefined,
+      wasEmptied: before !== undefined,
       failure: undefined,
-      opened: opening.then(
-        (log) => this.#onOpened(name, hosted, log),
-        (error) => {
-          hosted.failure = error
-          logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
-        },
-      ),
+      opened: opening.promise,
     }
     this.#hosted.set(name, hosted)
+    void this.#background.add(() => this.#openLog(name, topic.name, hosted, before)).then(opening.resolve)
+    return hosted
+  }
+
+  async #openLog(name: string, topic: string, hosted: Hosted, before?: Promise<void>): Promise<void> {
+    if (this.#hosted.get(name) !== hosted) return // deleted or moved away before its turn came
+    const { logs, logger } = this.#options
+    const { topicId, config, image } = hosted
+    try {
+      await before
+      const log = await logs.getOrCreate({ topic, topicId, partition: image.partition, config })
+      this.#onOpened(name, hosted, log)
+    } catch (error) {
+      hosted.failure = error as Error
+      logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
+    }
   }
 
   #onOpened(name: string, hosted: Hosted, log: PartitionLog): void {
@@ -159,7 +212,11 @@ export class ReplicaManager implements ReplicaService {
       localId: this.#options.localId,
       platform: this.#options.platform,
       log,
+      wasEmptied: hosted.wasEmptied,
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
+      mayJoinIsr: (replica, brokerEpoch) => this.#mayJoinIsr(replica, brokerEpoch),
+      onIsrWanted: (partition, wanted) => this.#askForIsr(hosted.topicId, partition, wanted),
+      onFault: (error) => this.#options.logger.error({ partition: name, error }, 'request failed in a partition'),
     })
     this.#changeRole(hosted.partition, hosted.image)
   }
@@ -168,6 +225,8 @@ export class ReplicaManager implements ReplicaService {
     const wasLeader = partition.isLeader
     const previousEpoch = partition.leaderEpoch
     partition.applyImage(image)
+    this.#fetchers.follow(partition, image)
+    if (partition.isLeader && image.replicas.length > 1) this.#watchLag()
     if (wasLeader && previousEpoch !== partition.leaderEpoch) this.#tellResigned(partition, previousEpoch)
     if (partition.isLeader && (!wasLeader || previousEpoch !== partition.leaderEpoch)) {
       for (const listener of this.#listeners) listener.onLeader(partition)
@@ -175,7 +234,44 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #tellResigned(partition: Partition, leaderEpoch: LeaderEpoch): void {
+    this.#isrChanges.forget(partition.log.topicId, partition.partition)
     for (const listener of this.#listeners) listener.onResigned(partition.topic, partition.partition, leaderEpoch)
+  }
+
+  // ---- in-sync replicas ----
+
+  #mayJoinIsr(replica: BrokerId, brokerEpoch: BrokerEpoch | undefined): boolean {
+    const broker = this.#image?.cluster.broker(replica)
+    if (broker === undefined || broker.fenced || broker.inControlledShutdown) return false
+    return brokerEpoch === undefined || brokerEpoch === broker.brokerEpoch
+  }
+
+  #askForIsr(topicId: Uuid, partition: Partition, wanted: WantedIsr): void {
+    const { localId, brokerEpoch } = this.#options
+    const epochOf = (replica: BrokerId) => (replica === localId ? brokerEpoch() : partition.brokerEpochOf(replica))
+    const request = {
+      topicId,
+      partition: partition.partition,
+      leaderEpoch: partition.leaderEpoch,
+      partitionEpoch: wanted.partitionEpoch,
+      isr: wanted.isr.map((brokerId) => ({ brokerId, brokerEpoch: epochOf(brokerId) ?? null })),
+    }
+    this.#options.logger.info(
+      { partition: partitionName(partition.topic, partition.partition), ...wanted },
+      'isr wanted',
+    )
+    this.#isrChanges.request(request, (answer) => partition.onIsrAnswer(wanted, answer))
+  }
+
+  /** Looks at the followers' lag twice within the time that they may have. */
+  #watchLag(): void {
+    if (this.#lagTimer !== undefined) return
+    const { platform, maxLagMs } = this.#options
+    const look = (): void => {
+      for (const { partition } of this.#hosted.values()) partition?.shrinkIsr(maxLagMs)
+      this.#lagTimer = platform.timers.set(maxLagMs / 2, look)
+    }
+    this.#lagTimer = platform.timers.set(maxLagMs / 2, look)
   }
 
   #deleteTopic(topic: TopicImage): void {
@@ -190,17 +286,29 @@ export class ReplicaManager implements ReplicaService {
     this.#hosted.delete(name)
     const { partition } = hosted
     if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    void this.#background.add(() => this.#removeLog(name, hosted))
+  }
+
+  /** What waited there is answered, and the log deleted. Nobody finds the partition any more. */
+  async #removeLog(name: string, hosted: Hosted): Promise<void> {
+    hosted.partition?.remove()
+    await hosted.opened
+    // A topic of the same name that was made meanwhile replaces the log itself.
+    if (hosted.failure !== undefined || this.#hosted.has(name)) return
+    const separator = name.lastIndexOf('-')
+    try {
+      await this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
+    } catch (error) {
+      this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
+    }
+  }
+
+  /** It serves nothing any more, and who waits for it is answered. */
+  #leave(name: string, { partition }: Hosted): void {
+    this.#hosted.delete(name)
+    if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    if (partition !== undefined) this.#fetchers.unfollow(partition)
     partition?.remove()
-    void hosted.opened
-      .then(() => {
-        // A topic of the same name that was made meanwhile replaced the log itself.
-        if (hosted.failure !== undefined || this.#hosted.has(name)) return undefined
-        const separator = name.lastIndexOf('-')
-        return this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
-      })
-      .catch((error) => {
-        this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
-      })
   }
 
   #updateConfigs(topics: Iterable<TopicImage>, image: MetadataImage): void {
@@ -221,9 +329,30 @@ export class ReplicaManager implements ReplicaService {
     for (const [name, hosted] of [...this.#hosted]) {
       if (hosted.failure === undefined && !hosted.partition?.isOffline) continue
       const topic = image.topics.byId(hosted.topicId)
+      if (hosted.partition !== undefined) this.#fetchers.unfollow(hosted.partition)
       hosted.partition?.remove()
       if (topic !== undefined) this.#open(name, topic, hosted.image, image)
     }
+  }
+
+  /**
+   * Gives every partition of the topics an empty log in place of its own, in the same leader epoch: its first record gets offset 0 again. Who
+   * waits for one is answered as if it had moved. Resolves when all are open; rejects when one can't be emptied, which is out of use then.
+   */
+  async empty(topics: Iterable<TopicImage>, image: MetadataImage): Promise<void> {
+    const emptied: Hosted[] = []
+    for (const topic of topics) {
+      for (const { partition } of topic.partitions) {
+        const name = partitionName(topic.name, partition)
+        const hosted = this.#hosted.get(name)
+        if (hosted === undefined) continue
+        this.#leave(name, hosted)
+        const deleted = hosted.opened.then(() => this.#options.logs.delete(topic.name, partition))
+        emptied.push(this.#open(name, topic, hosted.image, image, deleted))
+      }
+    }
+    await Promise.all(emptied.map(({ opened }) => opened))
+    for (const { failure } of emptied) if (failure !== undefined) throw failure
   }
 
   /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
@@ -327,7 +456,7 @@ export class ReplicaManager implements ReplicaService {
       }
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
-      const refused = partition instanceof Partition ? partition.checkLeader(asked.currentLeaderEpoch) : partition
+      const refused = partition instanceof Partition ? this.#refusalOf(partition, asked, request) : partition
       if (refused !== undefined || !(partition instanceof Partition)) {
         refuse(index, refused as ReplicaRefused)
         continue
@@ -339,8 +468,14 @@ export class ReplicaManager implements ReplicaService {
         continue
       }
       if (!watched.has(partition)) {
-        const { committedBytes } = partition
-        watched.set(partition, { partition, committedBytesAtRead: committedBytes, maxBytes: asked.maxBytes })
+        const limit = request.follower === undefined ? 'committed' : 'appended'
+        watched.set(partition, {
+          partition,
+          limit,
+          readableBytesAtRead: partition.readableBytes(limit),
+          leaderEpochAtRead: partition.leaderEpoch,
+          maxBytes: asked.maxBytes,
+        })
       }
       const ownLimitBytes = Math.min(asked.maxBytes, leftBytes)
       const read = readPartition(partition, asked, request, ownLimitBytes, minOneBatch)
@@ -371,13 +506,28 @@ export class ReplicaManager implements ReplicaService {
     }
   }
 
+  #refusalOf(
+    partition: Partition,
+    { currentLeaderEpoch }: FetchPartition,
+    { follower, anyReplica }: FetchRequest,
+  ): ReplicaRefused | undefined {
+    if (anyReplica === true) return partition.checkReplica(currentLeaderEpoch)
+    const refused = partition.checkLeader(currentLeaderEpoch)
+    if (refused !== undefined || follower === undefined) return refused
+    // Of a run that has ended, or of a broker that has no replica.
+    const { replica, brokerEpoch } = follower
+    const registered = this.#image?.cluster.broker(replica)?.brokerEpoch ?? -1
+    const isStale = brokerEpoch !== -1 && brokerEpoch < registered
+    return isStale || !partition.hasReplica(replica) ? { ok: false, reason: 'not-leader-or-follower' } : undefined
+  }
+
   async listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome> {
     const partition = await this.#find(request)
     if (!(partition instanceof Partition)) return partition
     const refused = partition.checkLeader(request.currentLeaderEpoch)
     if (refused !== undefined) return refused
     const { log } = partition
-    const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
+    const endOffset = request.byFollower === true ? log.logEndOffset : consumersEnd(partition, request.isolation)
     try {
       switch (request.target) {
         case 'latest':
@@ -395,7 +545,7 @@ export class ReplicaManager implements ReplicaService {
           return foundOffset(await log.offsetForTimestamp(request.target.timestampMs, endOffset))
       }
     } catch (error) {
-      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+      return partition.refusalOf(error)
     }
   }
 
@@ -409,7 +559,8 @@ export class ReplicaManager implements ReplicaService {
     const { timers } = this.#options.platform
     return await new Promise((resolve) => {
       const timer = timers.set(request.timeoutMs, () => resolve({ ok: false, reason: 'request-timed-out' }))
-      void partition.deleteRecords(request.beforeOffset).then((outcome) => {
+      const isAlive = (replica: BrokerId) => this.#image?.cluster.broker(replica)?.fenced === false
+      void partition.deleteRecords(request.beforeOffset, isAlive).then((outcome) => {
         timer.cancel()
         resolve(outcome)
       })
@@ -462,11 +613,16 @@ function readPartition(
   limitBytes: number,
   minOneBatch: boolean,
 ): ReadResult | ReplicaRefused | Promise<ReadResult | ReplicaRefused> {
-  const endOffset = request.isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
   const { log } = partition
+  const { follower } = request
+  const endOffset = follower === undefined ? consumersEnd(partition, request.isolation) : log.logEndOffset
   if (isEpochUnknown(partition, asked)) return { ok: false, reason: 'offset-out-of-range' }
   if (asked.fetchOffset < log.logStartOffset || asked.fetchOffset > log.logEndOffset) {
     return { ok: false, reason: 'offset-out-of-range' }
+  }
+  if (follower !== undefined) {
+    const { fetchOffset, logStartOffset = 0 } = asked
+    partition.onFollowerFetch({ ...follower, fetchOffset, logStartOffset })
   }
   if (asked.fetchOffset >= endOffset || (limitBytes <= 0 && !minOneBatch)) return emptyRead
   try {
@@ -476,18 +632,20 @@ function readPartition(
       maxBytes: Math.max(0, limitBytes),
       minOneBatch,
     })
-    return read instanceof Promise ? read.then(readOutcome, readFailure) : readOutcome(read)
+    return read instanceof Promise
+      ? read.then(readOutcome, (error: unknown) => partition.refusalOf(error))
+      : readOutcome(read)
   } catch (error) {
-    return readFailure(error)
+    return partition.refusalOf(error)
   }
+}
+
+function consumersEnd(partition: Partition, isolation: FetchRequest['isolation']): Offset {
+  return isolation === 'read-committed' ? partition.lastStableOffset : partition.highWatermark
 }
 
 function readOutcome(read: ReadResult | OffsetOutOfRange): ReadResult | ReplicaRefused {
   return 'outOfRange' in read ? { ok: false, reason: 'offset-out-of-range' } : read
-}
-
-function readFailure(error: unknown): ReplicaRefused {
-  return { ok: false, reason: 'storage-error', message: messageOf(error) }
 }
 
 function fetchedFrom(partition: Partition): Omit<FetchedPartition, 'chunks' | 'sizeBytes'> {
@@ -497,10 +655,12 @@ function fetchedFrom(partition: Partition): Omit<FetchedPartition, 'chunks' | 's
 
 /** Where this log parts from the reader's; undefined when it doesn't, or the reader doesn't ask. */
 function divergingEpochOf(
-  { log }: Partition,
+  { log, wasEmptied }: Partition,
   { fetchOffset, lastFetchedEpoch = -1 as LeaderEpoch }: FetchPartition,
 ): FetchedPartition['divergingEpoch'] {
   if (lastFetchedEpoch < 0) return undefined
+  // Out of range: all clients know what to do then, while some take a diverging epoch for an answer without records.
+  if (wasEmptied && fetchOffset > log.logEndOffset) return undefined
   const { leaderEpoch: epoch, endOffset } = log.endOffsetForEpoch(lastFetchedEpoch as LeaderEpoch)
   if (epoch < 0) return undefined
   return epoch < lastFetchedEpoch || endOffset < fetchOffset ? { epoch, endOffset } : undefined

@@ -1,4 +1,4 @@
-import type { LeaderEpoch, Offset, Uuid } from '../base/index.ts'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, Offset, Uuid } from '../base/index.ts'
 import type { ActiveProducer, AppendOrigin, AppendRefusal, PartitionLog } from '../log/index.ts'
 
 /**
@@ -39,6 +39,8 @@ export type ReplicaRefusal =
   | 'fenced-leader-epoch'
   | 'unknown-leader-epoch'
   | 'storage-error'
+  /** A bug here, which was logged as an error. */
+  | 'unknown-server-error'
   | 'offset-out-of-range'
   | 'offset-not-available'
   | 'unsupported-version'
@@ -91,6 +93,10 @@ export interface FetchRequest {
   /** Asked before each read for memory for at most that many bytes; less may be lent. Given back when the read is over. */
   readonly lend?: (maxBytes: number) => { readonly bytes: number; giveBack(): void }
   readonly isolation: 'read-uncommitted' | 'read-committed'
+  /** A follower reads all that the leader has, and what it asks for is what it has. Left out: a consumer. */
+  readonly follower?: { readonly replica: BrokerId; readonly brokerEpoch: BrokerEpoch | -1 }
+  /** True: a follower here may answer (KIP-392). */
+  readonly anyReplica?: boolean
   readonly partitions: readonly FetchPartition[]
   /** Aborted when the client's connection closes: the wait ends at once. */
   readonly signal?: AbortSignal
@@ -103,6 +109,8 @@ export interface FetchPartition extends PartitionRef {
   readonly currentLeaderEpoch: LeaderEpoch | -1
   /** Epoch of the record before `fetchOffset`; -1 or left out: not checked. */
   readonly lastFetchedEpoch?: LeaderEpoch | -1
+  /** Of a follower's log; left out by consumers. */
+  readonly logStartOffset?: Offset
 }
 
 export interface FetchAnswer {
@@ -124,6 +132,8 @@ export interface FetchedPartition {
 }
 
 export interface ListOffsetRequest extends PartitionRef {
+  /** A follower asks: the end is the end of the log, committed or not. */
+  readonly byFollower?: boolean
   readonly currentLeaderEpoch: LeaderEpoch | -1
   readonly isolation: 'read-uncommitted' | 'read-committed'
   /** A time, or what stands for a special one. */

@@ -65,6 +65,17 @@ function node(...args: string[]): Promise<Outcome> {
   return runProgram(process.execPath, args)
 }
 
+function vitest(...args: string[]): Promise<Outcome> {
+  return node(join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...args)
+}
+
+async function linkTestTools(): Promise<void> {
+  await mkdir(installed('@types'), { recursive: true })
+  for (const name of ['vitest', '@types/node']) {
+    if (!existsSync(installed(name))) await symlink(join(root, 'node_modules', name), installed(name))
+  }
+}
+
 const installed = (path: string) => join(project, 'node_modules', path)
 
 test('the tarball has the compiled sources, the documents, and nothing else', () => {
@@ -91,22 +102,43 @@ describe('the installed package', () => {
     expect(output).toMatch(/localhost:\d+ [\w-]{22} \/.*rookery-/)
   })
 
-  test("runs README's test", async ({ skip }) => {
+  test("runs README's tests", async ({ skip }) => {
     skip(missing !== undefined, missing)
-    await mkdir(installed('@types'), { recursive: true })
-    for (const name of ['vitest', '@types/node']) await symlink(join(root, 'node_modules', name), installed(name))
-    await writeFile(join(project, 'orders.test.ts'), readmeExample('file=orders.test.ts', ''))
-    const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-    const { exitCode, output } = await node(vitest, 'run', '--root', project)
+    await linkTestTools()
+    for (const name of ['orders.test.ts', 'extras.test.ts']) {
+      await writeFile(join(project, name), readmeExample(`file=${name}`, ''))
+    }
+    const { exitCode, output } = await vitest('--root', project, '--dir', project, 'orders.test.ts', 'extras.test.ts')
     expect(exitCode, output).toBe(0)
-    expect(output).toContain('1 passed')
+    expect(output).toContain('5 passed')
+  })
+
+  test("runs README's test with the broker of a whole run", async ({ skip }) => {
+    skip(missing !== undefined, missing)
+    await linkTestTools()
+    await mkdir(join(project, 'shared'), { recursive: true })
+    for (const name of ['shared/vitest.config.ts', 'shared/payments.test.ts']) {
+      await writeFile(join(project, name), readmeExample(`file=${name}`, ''))
+    }
+    await writeFile(join(project, 'shared/setup.ts'), ownSetup)
+    await writeFile(join(project, 'shared/own.config.ts'), ownConfig)
+    await writeFile(join(project, 'shared/own.check.ts'), ownCheck)
+    const shared = await vitest('--root', join(project, 'shared'))
+    expect(shared.exitCode, shared.output).toBe(0)
+    expect(shared.output).toContain('1 passed')
+    const own = await vitest('--root', join(project, 'shared'), '--config', 'own.config.ts')
+    expect(own.exitCode, own.output).toBe(0)
+    expect(own.output).toContain('2 passed')
   })
 
   test('has types that strict TypeScript accepts, with those of its own declarations', async ({ skip }) => {
     skip(missing !== undefined, missing)
     await writeFile(join(project, 'wrong.ts'), misuse)
     const compilerOptions = { strict: true, noEmit: true, skipLibCheck: false, ...targetOptions }
-    await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
+    await writeFile(
+      join(project, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, include: ['*.ts', 'shared/*.test.ts', 'shared/setup.ts'] }),
+    )
     const { exitCode, output } = await node(join(root, 'node_modules/typescript/bin/tsc'), '-p', project)
     expect(exitCode, output).toBe(0)
   })
@@ -185,7 +217,38 @@ const directory: string | undefined = broker.dataDirectory
 await startBroker({ topic: ['orders'] })
 // @ts-expect-error: it is read only
 broker.port = port
+// @ts-expect-error: there is no such error
+broker.faults.failNext({ api: 'Produce', error: 'NOT_LEADER' })
+// @ts-expect-error: there is no such API
+broker.faults.delay({ api: 'Produces' }, 10)
+// @ts-expect-error: its clock goes by itself
+broker.clock
+// @ts-expect-error: there is no such state
+await broker.waitForGroup('g', 'Steady')
+const { clock } = await startBroker({ clock: 'manual' })
+await clock.advance(10)
+const [record] = await broker.records('orders')
+const text: string | null | undefined = record?.valueText
+export { text }
 export { ConfigError, directory }
+`
+
+/** A set-up of a project's own, and what sees that its options hold; a declared topic is there, another is not made. */
+const ownSetup = `import { rookeryGlobalSetup } from 'rookery/vitest'
+export default rookeryGlobalSetup({ topics: ['declared'], config: { 'auto.create.topics.enable': false } })
+`
+const ownConfig = `import { defineConfig } from 'vitest/config'
+export default defineConfig({ test: { globalSetup: ['./setup.ts'], include: ['own.check.ts'] } })
+`
+const ownCheck = `import kafkajs from 'kafkajs'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+const { Kafka, logLevel } = kafkajs
+const { bootstrapServers, port, clusterId } = inject('rookery')
+const admin = new Kafka({ brokers: [bootstrapServers], logLevel: logLevel.NOTHING }).admin()
+beforeAll(() => admin.connect())
+afterAll(() => admin.disconnect())
+test('the declared topic', async () => expect(await admin.listTopics()).toEqual(['declared']))
+test('the cluster', async () => expect(await admin.describeCluster()).toMatchObject({ clusterId, brokers: [{ port }] }))
 `
 
 /** Records in a compacted topic are unpacked to look for their keys. */

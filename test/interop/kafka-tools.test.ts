@@ -8,7 +8,8 @@ import { connect, readPartition } from '../support/kafka-connection.ts'
 import { type LoggedBroker, startLoggedBroker } from '../support/logged-broker.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { produceBatch } from '../support/producing.ts'
-import { type RunningProgram, runPeer, startProgram } from '../support/programs.ts'
+import { type RunningProgram, startProgram } from '../support/programs.ts'
+import { ToolHost } from './java/tool-host.ts'
 
 // A call starts a Java machine, of which a busy machine makes a few a minute.
 vi.setConfig({ testTimeout: 180_000 })
@@ -16,24 +17,26 @@ vi.setConfig({ testTimeout: 180_000 })
 const tools = 'org.apache.kafka.tools'
 const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
-describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
+describeWithPeer('kafka-compiled', "Apache Kafka's console tools", (peer) => {
   let node: LoggedBroker
+  let host: ToolHost
   beforeAll(async () => {
+    host = new ToolHost(peer)
     node = await startLoggedBroker({ topics: [{ name: 'shared', partitions: 2 }, 'times'] })
   })
   afterAll(async () => {
+    await host[Symbol.asyncDispose]()
     await node[Symbol.asyncDispose]()
     expect(node.complaints()).toEqual([])
   })
 
   const command = (tool: string, ...args: string[]) => [
-    ...peer.args,
     `${tools}.${tool}`,
     '--bootstrap-server',
     node.bootstrapServers,
     ...args,
   ]
-  const attempt = (args: readonly string[], input = '') => runPeer(peer, args.slice(peer.args.length), { input })
+  const attempt = ([mainClass = '', ...args]: readonly string[], input?: string) => host.run(mainClass, args, input)
   const run = async (args: readonly string[], input?: string): Promise<string> => {
     const { exitCode, stdout, output } = await attempt(args, input)
     expect(exitCode, output).toBe(0)
@@ -201,7 +204,7 @@ describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
   })
 
   test('two consumers share a group, and the tools show its members, offsets and states', async () => {
-    const member = () => startProgram(peer.command, consumer('shared', '--group', 'pair'))
+    const member = () => startProgram(peer.command, [...peer.args, ...consumer('shared', '--group', 'pair')])
     const send = async (name: string) => {
       const client = await connect(node.bootstrapServers)
       for (const partition of [0, 1]) {
@@ -270,5 +273,36 @@ describeWithPeer('kafka', "Apache Kafka's console tools", (peer) => {
     const producers = [0, 1].map((partition) => ['--topic', 'moved', '--partition', `${partition}`])
     const described = producers.map((each) => run(command('TransactionsCommand', 'describe-producers', ...each)))
     expect((await Promise.all(described)).join('')).toMatch(/^\d+\s+0\s+-1\s+9\s/m)
+  })
+
+  test('a producer and a consumer that run go on when the broker is reset', async () => {
+    await using emptied = await startLoggedBroker({ topics: ['reset'] })
+    const start = (tool: string, ...args: string[]) => {
+      const server = ['--bootstrap-server', emptied.bootstrapServers]
+      return startProgram(peer.command, [...peer.args, `${tools}.${tool}`, '--topic', 'reset', ...server, ...args])
+    }
+    const writer = start('ConsoleProducer')
+    const reader = start('consumer.ConsoleConsumer', '--from-beginning', '--group', 'resetting')
+    try {
+      for (const round of ['one', 'two', 'three']) {
+        if (round !== 'one') {
+          await emptied.broker.reset()
+          expect(await emptied.broker.records('reset')).toEqual([])
+        }
+        writer.write(`${round} a\n${round} b\n`)
+        await reader.until(({ stdout }) => stdout.includes(`${round} a\n${round} b\n`), `it reads round ${round}`)
+        const records = await emptied.broker.waitForRecords('reset', 2)
+        expect(records.map(({ offset, valueText }) => [offset, valueText])).toEqual([
+          [0, `${round} a`],
+          [1, `${round} b`],
+        ])
+        await emptied.broker.waitForGroup('resetting', 'Stable', { members: 1, timeoutMs: 60_000 })
+      }
+    } finally {
+      for (const program of [writer, reader]) {
+        program.kill('SIGTERM')
+        await program.ended()
+      }
+    }
   })
 })

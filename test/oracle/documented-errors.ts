@@ -140,8 +140,7 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
     ],
     unreachable: {
       ...coordinator,
-      INVALID_COMMIT_OFFSET_SIZE:
-        'needs a commit that is larger than a segment of __consumer_offsets, which no request is',
+      INVALID_COMMIT_OFFSET_SIZE: 'no broker of version 4 answers it, but UNKNOWN_SERVER_ERROR',
       INVALID_GROUP_ID: 'the empty name is that of a group here, as of old',
       REQUEST_TIMED_OUT: followers,
       STALE_MEMBER_EPOCH: newGroups,

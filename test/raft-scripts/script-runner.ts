@@ -1,5 +1,6 @@
-import { zeroUuid } from '../../src/base/index.ts'
+import type { Uuid } from '../../src/base/index.ts'
 import {
+  decodeMembership,
   defaultRaftConfig,
   type Entry,
   type HardState,
@@ -13,7 +14,9 @@ import {
   RaftLog,
   type Ready,
   type Snapshot,
+  type SnapshotChunk,
   type Term,
+  type Voter,
 } from '../../src/raft/index.ts'
 
 /** One command of a script with what it is to print. */
@@ -52,7 +55,8 @@ export function formatScript(steps: readonly Step[], outputs: readonly string[])
 
 interface Node {
   readonly id: NodeId
-  readonly disk: { log: MemoryLog; hardState: HardState }
+  directoryId: Uuid
+  disk: { log: MemoryLog; hardState: HardState; chunks: SnapshotChunk[] }
   core: RaftCore
   log: RaftLog
   isUp: boolean
@@ -68,12 +72,15 @@ interface Node {
  *     nodes COUNT [KEY=VALUE ...]   first; keys of `RaftConfig`
  *     elect ID [ID ...]             the first becomes leader, by the votes of those named (all); prints only that
  *     campaign ID, tick ID [COUNT], propose ID TEXT ..., forget-leader ID ..., jitter ID TICKS
+ *     add-voter LEADER ID, remove-voter LEADER ID, transfer LEADER ID, read LEADER
+ *     join ID                       a new node, without a vote, that knows of all others
  *     ready ID                      takes a Ready and does all that it says
  *     begin ID, finish ID           the same in two steps: a write that takes time
  *     deliver TO [FROM], drop FROM [TO], repeat TO, cut A B, heal
  *     crash ID, restart ID, compact ID INDEX [KEPT]
+ *     wipe ID                       restarts a crashed node with an empty disk of another name, and so without a vote
  *     stabilize [ID ...]            ready and deliver among those named (all) until nothing moves
- *     status, progress ID, log ID
+ *     status, progress ID, log ID, voters
  */
 export class ScriptRunner {
   #nodes = new Map<number, Node>()
@@ -101,7 +108,7 @@ export class ScriptRunner {
         this.#elect(this.#node(args[0]), numbers)
         break
       case 'forget-leader':
-        for (const id of args) this.#node(id).core.forgetLeader()
+        for (const id of args) this.#forgetLeader(this.#node(id).core)
         break
       case 'tick':
         for (let i = numbers[1] ?? 1; i > 0; i--) this.#node(args[0]).core.tick()
@@ -128,6 +135,24 @@ export class ScriptRunner {
       case 'repeat':
         this.#network.push(...this.#network.filter((message) => message.to === numbers[0]))
         break
+      case 'add-voter':
+        this.#changeVoters(this.#node(args[0]).core, (voters) => [...voters, voterOf(this.#node(args[1]))])
+        break
+      case 'remove-voter':
+        this.#changeVoters(this.#node(args[0]).core, (voters) => voters.filter(({ id }) => id !== numbers[1]))
+        break
+      case 'transfer':
+        this.#print(this.#node(args[0]).core.transferLeadership(numbers[1] as NodeId) ?? 'under way')
+        break
+      case 'read':
+        this.#read(this.#node(args[0]).core)
+        break
+      case 'join':
+        this.#makeNode(numbers[0] as NodeId, directoryOf(numbers[0]!), [])
+        break
+      case 'wipe':
+        this.#makeNode(numbers[0] as NodeId, `${this.#node(args[0]).directoryId}'` as Uuid, [])
+        break
       case 'cut':
         this.#cut.add(`${args[0]}>${args[1]}`).add(`${args[1]}>${args[0]}`)
         this.#network = this.#network.filter(({ from, to }) => !this.#cut.has(`${from}>${to}`))
@@ -152,6 +177,9 @@ export class ScriptRunner {
         break
       case 'progress':
         this.#printProgress(this.#node(args[0]))
+        break
+      case 'voters':
+        for (const { id, core } of this.#nodes.values()) this.#print(`${id}: ${votersText(core.membership)}`)
         break
       case 'log':
         this.#print(logOf(this.#node(args[0]).log))
@@ -179,29 +207,49 @@ export class ScriptRunner {
       const [key, value] = option.split('=')
       this.#config = { ...this.#config, [key!]: Number(value) }
     }
-    const membership: Membership = {
-      voters: Array.from({ length: count }, (_, i) => ({ id: (i + 1) as NodeId, directoryId: zeroUuid })),
-    }
-    const bootstrap: Snapshot = { index: 0 as LogIndex, term: 0 as Term, membership, data: new Uint8Array(0) }
-    const hardState: HardState = { term: 0 as Term, votedFor: null, commitIndex: 0 as LogIndex }
-    for (const { id } of membership.voters) {
-      const log = new MemoryLog(bootstrap)
-      const node = { id, disk: { log, hardState }, isUp: false, inProgress: undefined, jitter: 0 } as unknown as Node
-      this.#nodes.set(id, node)
-      this.#start(node)
-    }
+    const voters = Array.from({ length: count }, (_, i) => ({ id: (i + 1) as NodeId, directoryId: directoryOf(i + 1) }))
+    for (const { id, directoryId } of voters) this.#makeNode(id, directoryId, voters)
+  }
+
+  #makeNode(id: NodeId, directoryId: Uuid, voters: readonly Voter[]): void {
+    const data = new Uint8Array(0)
+    const bootstrap: Snapshot = { index: 0 as LogIndex, term: 0 as Term, membership: { voters }, data }
+    const hardState: HardState = { term: 0 as Term, votedFor: null, votedDirectoryId: null, commitIndex: 0 as LogIndex }
+    const disk = { log: new MemoryLog(bootstrap), hardState, chunks: [] }
+    const node = { id, directoryId, disk, isUp: false, inProgress: undefined, jitter: 0 } as unknown as Node
+    this.#nodes.set(id, node)
+    this.#start(node)
   }
 
   #start(node: Node): void {
-    const { log, hardState } = node.disk
+    const { id, directoryId } = node
+    const { log, hardState, chunks } = node.disk
     node.log = new RaftLog(log, hardState.commitIndex)
     const random = { int: () => node.jitter }
-    node.core = new RaftCore({ id: node.id, config: this.#config, log: node.log, hardState, random })
+    const last = chunks.at(-1)
+    const partialSnapshot = last && { header: last.header, nextOffset: last.offset + last.data.length }
+    const config = this.#config
+    node.core = new RaftCore({ id, directoryId, config, log: node.log, hardState, partialSnapshot, random })
+    node.core.setContacts([...this.#nodes.keys()] as NodeId[])
     node.isUp = true
   }
 
+  #changeVoters(core: RaftCore, next: (voters: readonly Voter[]) => readonly Voter[]): void {
+    const outcome = core.changeMembership({ voters: next(core.membership.voters) })
+    if (!outcome.ok) this.#print(`refused: ${outcome.reason}`)
+  }
+
+  #read(core: RaftCore): void {
+    const outcome = core.readIndex()
+    this.#print(outcome.ok ? `read ${outcome.id}` : `refused: ${outcome.reason}`)
+  }
+
+  #forgetLeader(core: RaftCore): void {
+    if (core.leaderId !== null) core.forgetLeader(core.leaderId)
+  }
+
   #elect(node: Node, voters: readonly number[]): void {
-    for (const id of voters) this.#node(String(id)).core.forgetLeader()
+    for (const id of voters) this.#forgetLeader(this.#node(String(id)).core)
     node.core.campaign()
     this.#stabilize(voters.length > 1 ? voters : [])
     this.#out = [`${node.id} is ${node.core.role} of term ${node.core.term}`]
@@ -233,9 +281,18 @@ export class ScriptRunner {
     if (ready.softState !== undefined) {
       this.#print(`${id} is ${ready.softState.role}, leader ${ready.softState.leaderId ?? 'unknown'}`)
     }
+    if (ready.membership !== undefined) this.#print(`${id} knows voters ${votersText(ready.membership)}`)
     if (ready.snapshot !== undefined) {
       disk.log.install(ready.snapshot)
+      disk.chunks = []
       this.#print(`${id} installs snapshot ${ready.snapshot.index}/${ready.snapshot.term}`)
+    }
+    for (const chunk of ready.snapshotChunks) {
+      if (chunk.offset === 0) disk.chunks = []
+      disk.chunks.push(chunk)
+      this.#print(
+        `${id} keeps bytes ${chunk.offset}-${chunk.offset + chunk.data.length} of snapshot ${chunk.header.index}`,
+      )
     }
     if (ready.entriesToPersist.length > 0) {
       disk.log.append(ready.entriesToPersist)
@@ -252,7 +309,17 @@ export class ScriptRunner {
       if (!isLost) this.#network.push(message)
     }
     if (ready.committedEntries.length > 0) this.#print(`${id} applies ${entriesText(ready.committedEntries)}`)
+    for (const { id: read, index } of ready.reads) this.#print(`${id} may answer read ${read} when it applied ${index}`)
     node.core.advance()
+    this.#maybeAssemble(node, ready)
+  }
+
+  #maybeAssemble({ disk, core }: Node, { snapshotChunks }: Ready): void {
+    const last = snapshotChunks.at(-1)
+    if (last === undefined || last.offset + last.data.length < last.header.totalBytes) return
+    const { index, term, membership } = last.header
+    const data = Buffer.concat(disk.chunks.map((chunk) => chunk.data))
+    core.snapshotAssembled(index, { index, term, membership, data })
   }
 
   #deliver(matches: (message: Message) => boolean): number {
@@ -287,7 +354,7 @@ export class ScriptRunner {
 
   #compact({ disk }: Node, index: LogIndex, kept: number): void {
     const term = disk.log.term(index) as Term
-    const { membership } = disk.log.snapshot
+    const membership = disk.log.membershipAt(index)
     disk.log.replaceSnapshot({ index, term, membership, data: Buffer.from(`state ${index}`) })
     disk.log.compact((index - kept) as LogIndex)
   }
@@ -317,9 +384,26 @@ function logOf(log: RaftLog): string {
 
 function entriesText(entries: readonly Entry[]): string {
   const texts = entries.map(({ index, term, type, data }) => {
+    if (type === 'config') return `${index}/${term} voters ${votersText(decodeMembership(data))}`
     return `${index}/${term} ${type === 'noop' ? 'noop' : Buffer.from(data).toString()}`
   })
   return `[${texts.join(', ')}]`
+}
+
+function directoryOf(id: number): Uuid {
+  return `disk${id}` as Uuid
+}
+
+function voterOf({ id, directoryId }: Node): Voter {
+  return { id, directoryId }
+}
+
+/** With the disk where it isn't the one that the node began with. */
+function votersText({ voters }: Membership): string {
+  const texts = voters.map(({ id, directoryId }) =>
+    directoryId === directoryOf(id) ? `${id}` : `${id}@${directoryId}`,
+  )
+  return texts.length === 0 ? 'none' : texts.join('+')
 }
 
 function messageText(message: Message): string {
@@ -327,7 +411,10 @@ function messageText(message: Message): string {
   switch (message.type) {
     case 'preVote':
     case 'vote':
-      return `${head} last ${message.lastIndex}/${message.lastTerm}`
+    case 'timeoutNow':
+      return `${head} last ${message.lastIndex}/${message.lastTerm}${message.type === 'vote' && message.isTransfer ? ' transfer' : ''}`
+    case 'follow':
+      return `${head} last ${message.lastIndex}`
     case 'preVoteAnswer':
     case 'voteAnswer':
       return `${head} ${message.granted ? 'granted' : 'refused'}`
@@ -338,11 +425,21 @@ function messageText(message: Message): string {
       if (rejection === null) return `${head} has ${message.index}`
       return `${head} lacks ${message.index}, try ${rejection.hintIndex}/${rejection.hintTerm}`
     }
+    case 'leaderHint':
+      return `${head} ${message.leader.id}`
     case 'heartbeat':
-      return `${head} commit ${message.commitIndex}/${message.commitTerm}`
+      return `${head} commit ${message.commitIndex}/${message.commitTerm}${roundText(message)}`
     case 'heartbeatAnswer':
-      return head
-    case 'snapshot':
-      return `${head} ${message.snapshot.index}/${message.snapshot.term}`
+      return `${head}${roundText(message)}`
+    case 'snapshotChunk': {
+      const { header, offset, data } = message
+      return `${head} ${header.index}/${header.term} bytes ${offset}-${offset + data.length} of ${header.totalBytes}`
+    }
+    case 'snapshotChunkAnswer':
+      return `${head} ${message.index} has bytes 0-${message.nextOffset}`
   }
+}
+
+function roundText({ readRound }: { readonly readRound: number }): string {
+  return readRound === 0 ? '' : ` round ${readRound}`
 }

@@ -14,6 +14,8 @@ export class RaftTransportHub {
         own = receiver
         this.#receivers.set(id, receiver)
       },
+      setMembership: () => undefined,
+      learn: () => undefined,
       send: (message) => {
         if (this.#receivers.get(id) === own) this.#carry(message)
       },

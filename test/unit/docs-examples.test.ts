@@ -28,9 +28,15 @@ async function makeProject(path: string): Promise<void> {
   const modules = join(path, 'node_modules')
   await mkdir(join(modules, 'rookery'), { recursive: true })
   await writeFile(join(path, 'package.json'), JSON.stringify({ type: 'module' }))
-  await writeFile(join(modules, 'rookery/package.json'), JSON.stringify({ type: 'module', exports: './index.js' }))
-  const source = pathToFileURL(join(root, 'src/index.ts')).href
-  await writeFile(join(modules, 'rookery/index.js'), `export * from ${JSON.stringify(source)}\n`)
+  await writeFile(
+    join(modules, 'rookery/package.json'),
+    JSON.stringify({ type: 'module', exports: { '.': './index.js', './vitest': './vitest.js' } }),
+  )
+  for (const name of ['index', 'vitest']) {
+    const source = JSON.stringify(pathToFileURL(join(root, `src/${name}.ts`)).href)
+    const text = name === 'index' ? `export * from ${source}\n` : `export { default } from ${source}\n`
+    await writeFile(join(modules, `rookery/${name}.js`), text)
+  }
   for (const name of ['kafkajs', 'vitest']) await symlink(join(root, 'node_modules', name), join(modules, name))
 }
 
@@ -48,7 +54,11 @@ test('every example that is marked is run here or from the package', () => {
     'kcat',
     'file=orders.test.ts',
     'file=options.ts',
+    'file=extras.test.ts',
+    'file=shared/vitest.config.ts',
+    'file=shared/payments.test.ts',
     'rookery',
+    'tasks',
   ])
 })
 
@@ -64,16 +74,31 @@ test('the options of startBroker are as they are shown', async () => {
   expect(await runFile('options.ts')).toMatch(/localhost:\d+ [\w-]{22} \/.*rookery-/)
 })
 
-test('the example of a test passes', async () => {
-  const path = join(folder.path, 'orders.test.ts')
-  await writeFile(path, readmeExample('file=orders.test.ts', broker.bootstrapServers))
+test.each([
+  ['orders.test.ts', 1],
+  ['extras.test.ts', 4],
+])('the tests of %s pass', async (name, count) => {
+  await writeFile(join(folder.path, name), readmeExample(`file=${name}`, broker.bootstrapServers))
+  await runVitest(folder.path, [name], count)
+})
+
+test('the example of a broker for a whole run passes', async () => {
+  const project = join(folder.path, 'shared')
+  await mkdir(project)
+  for (const name of ['shared/vitest.config.ts', 'shared/payments.test.ts']) {
+    await writeFile(join(folder.path, name), readmeExample(`file=${name}`, broker.bootstrapServers))
+  }
+  await runVitest(project, [], 1)
+})
+
+async function runVitest(path: string, files: readonly string[], passed: number): Promise<void> {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const { exitCode, output } = await runProgram(process.execPath, [vitest, 'run', '--root', folder.path], {
+  const { exitCode, output } = await runProgram(process.execPath, [vitest, 'run', '--root', path, ...files], {
     env: { VITEST: '', VITEST_WORKER_ID: '', VITEST_POOL_ID: '' },
   })
   expect(exitCode, output).toBe(0)
-  expect(output).toContain('1 passed')
-})
+  expect(output).toContain(`${passed} passed`)
+}
 
 describeWithPeer('kcat', "the first screen's kcat", () => {
   test('writes a record and reads all', async () => {

@@ -26,6 +26,9 @@ export interface BrokerLifecycleOptions {
   readonly onFault: (error: Error) => void
 }
 
+/** Between two questions whether a broker that wants to go may. */
+const shutdownIntervalMs = 50
+
 /**
  * One run of a broker, as the controller sees it. States, and what moves between them:
  *
@@ -45,6 +48,11 @@ export class BrokerLifecycle {
     this.#options = options
   }
 
+  /** Undefined until it is registered. */
+  get brokerEpoch(): BrokerEpoch | undefined {
+    return this.#brokerEpoch
+  }
+
   /** This run, as it is registered. */
   get run(): BrokerRun {
     assert(this.#brokerEpoch !== undefined, 'a broker registers before it does anything else')
@@ -61,10 +69,13 @@ export class BrokerLifecycle {
         logger.info({ brokerEpoch: result.brokerEpoch }, 'broker registered')
         return result.brokerEpoch
       }
+      const { reason } = result
+      // Only the session of another run ends by itself.
+      if (reason !== 'duplicate-registration') throw new CoordinationError('registration-refused', result.message)
       if (platform.clock.monotonic() + heartbeatIntervalMs >= deadlineMs || this.#isStopped) {
-        throw new CoordinationError(result.reason, result.message)
+        throw new CoordinationError(reason, result.message)
       }
-      logger.warn({ reason: result.reason }, 'broker registration refused, trying again')
+      logger.warn({ reason }, 'broker registration refused, trying again')
       await new Promise<void>((resolve) => platform.timers.set(heartbeatIntervalMs, resolve))
     }
   }
@@ -85,10 +96,15 @@ export class BrokerLifecycle {
     })
   }
 
-  /** Hands leaderships over, as far as others can take them. */
+  /** Hands leaderships over, as far as others can take them before the deadline. */
   async shutDown(deadlineMs: number): Promise<void> {
+    const { platform } = this.#options
     this.#wantShutdown = true
-    await this.#heartbeat(deadlineMs)
+    while (!this.#isStopped && platform.clock.monotonic() < deadlineMs) {
+      const result = await this.#heartbeat(deadlineMs)
+      if (!result.ok || result.mayStop) return
+      await new Promise<void>((resolve) => platform.timers.set(shutdownIntervalMs, resolve))
+    }
   }
 
   stop(): void {
@@ -104,7 +120,7 @@ export class BrokerLifecycle {
       if (!result.ok) await this.register(deadlineMs)
     } catch (error) {
       if (this.#isStopped) return
-      if (!(error instanceof CoordinationError) || error.reason === 'duplicate-registration') {
+      if (!(error instanceof CoordinationError) || isFinal(error)) {
         onFault(error instanceof Error ? error : new Error(messageOf(error)))
         return
       }
@@ -118,4 +134,8 @@ export class BrokerLifecycle {
     const wantShutdown = this.#wantShutdown
     return ask('heartbeat', { ...this.run, appliedIndex: appliedIndex(), wantFence: false, wantShutdown }, deadlineMs)
   }
+}
+
+function isFinal({ reason }: CoordinationError): boolean {
+  return reason === 'duplicate-registration' || reason === 'registration-refused'
 }

@@ -2,7 +2,11 @@ import type { BrokerId } from '../../base/index.ts'
 import {
   allocateProducerIds,
   alterConfigs,
+  alterPartition,
+  alterPartitionReassignments,
+  assignReplicasToDirs,
   BrokerSessions,
+  balanceLeaders,
   type ConfigRules,
   type ControllerAnswer,
   ControllerLoop,
@@ -12,10 +16,17 @@ import {
   createTopics,
   type Decide,
   deleteTopics,
+  electLeaders,
+  electUncleanLeaders,
   fenceBroker,
+  growInternalTopics,
   handleHeartbeat,
+  isActive,
   type RecordSink,
   registerBroker,
+  registerController,
+  unregisterBroker,
+  updateFeatures,
 } from '../../controller/index.ts'
 import type { MetadataImage, MetadataRecord } from '../../metadata/index.ts'
 import type { Clock, Random } from '../../platform/index.ts'
@@ -32,6 +43,14 @@ export interface ActiveControllerOptions {
   readonly sessionTimeoutMs: number
   /** A decision that nobody asked for has a bug: there is no request to reject with it. */
   readonly onFault: (error: unknown) => void
+}
+
+/** What this node knows of another from before it was the controller. */
+export interface PeerContact {
+  readonly brokerId: BrokerId
+  /** When it was last heard from, or its stream closed; of the monotonic clock. */
+  readonly lastHeardMs: number
+  readonly isConnected: boolean
 }
 
 /** Requests that may wait while the log is slow. One that finds the queue full is told so. */
@@ -62,13 +81,20 @@ export class ActiveController implements ControllerChannel {
     this.#handlers = this.#makeHandlers()
   }
 
-  /** This node leads the quorum, and `image` holds all that was before. A new cluster gets its first entry. */
-  activate(image: MetadataImage): void {
+  /**
+   * This node leads the quorum, and `image` holds all that was before. A new cluster gets its first entry. The silence of a
+   * broker counts from what `contacts` say of it; from now where they say nothing.
+   */
+  activate(image: MetadataImage, contacts: Iterable<PeerContact> = []): void {
     this.#sessions = new BrokerSessions(this.#options.sessionTimeoutMs)
+    for (const { brokerId, lastHeardMs, isConnected } of contacts) {
+      const run = image.cluster.broker(brokerId)
+      if (run !== undefined) this.#sessions.seed(run, lastHeardMs, isConnected)
+    }
     this.loop.activate(image)
-    const { clusterId } = this.#options
-    if (clusterStart(image, clusterId).length === 0) return
-    this.#decide((head) => clusterStart(head, clusterId))
+    const { clusterId, settings } = this.#options
+    if (clusterStart(image, clusterId, settings).length === 0) return
+    this.#decide((head) => clusterStart(head, clusterId, settings))
   }
 
   ask<Kind extends ControllerRequestKind>(
@@ -83,11 +109,46 @@ export class ActiveController implements ControllerChannel {
   fenceSilentBrokers(): readonly BrokerId[] {
     const { head } = this.loop
     if (head === undefined) return []
-    const { localBrokerId, platform } = this.#options
+    const { localBrokerId, platform, settings } = this.#options
     const others = [...head.cluster.brokers()].filter((broker) => !broker.fenced && broker.brokerId !== localBrokerId)
     const silent = this.#sessions.expired(others, platform.clock.monotonic()).map((broker) => broker.brokerId)
-    for (const brokerId of silent) this.#decide((image) => fenceBroker(image, brokerId))
+    for (const brokerId of silent) this.#decide((image) => fenceBroker(image, brokerId, settings))
     return silent
+  }
+
+  /** The stream to that broker closed: its silence counts from now. */
+  brokerDisconnected(brokerId: BrokerId): void {
+    const run = this.loop.head?.cluster.broker(brokerId)
+    if (run !== undefined) this.#sessions.disconnected(run, this.#options.platform.clock.monotonic())
+  }
+
+  /** The process of that broker was seen to be gone. It is fenced, unless the same was said of it lately and was wrong. */
+  brokerGone(brokerId: BrokerId): boolean {
+    const { localBrokerId, platform, settings } = this.#options
+    const run = this.loop.head?.cluster.broker(brokerId)
+    if (run === undefined || run.fenced || brokerId === localBrokerId) return false
+    if (!this.#sessions.gone(run, platform.clock.monotonic())) return false
+    this.#decide((image) => fenceBroker(image, brokerId, settings))
+    return true
+  }
+
+  /** The `auto.leader.rebalance.enable` of a round; one that is unfinished goes on with the next. */
+  balanceLeaders(maxImbalancePercentage: number): void {
+    const { settings } = this.#options
+    this.#decide((head) => balanceLeaders(head, { maxImbalancePercentage }, settings).records)
+  }
+
+  /** For partitions without a leader whose topics have come to allow it. */
+  electUncleanLeaders(): void {
+    this.#decide((head) => electUncleanLeaders(head, this.#options.settings))
+  }
+
+  /** More replicas for internal topics, when there are more brokers. Asks nothing of the log when there is nothing to do. */
+  growInternalTopics(): void {
+    const { head } = this.loop
+    const { settings } = this.#options
+    if (head === undefined || growInternalTopics(head, settings).length === 0) return
+    this.#decide((image) => growInternalTopics(image, settings))
   }
 
   /** Of the controller's own accord. Nobody waits for it: whatever is decided next comes after it in the log. */
@@ -118,17 +179,43 @@ export class ActiveController implements ControllerChannel {
       alterConfigs:
         ({ requests, validateOnly }) =>
         (head) =>
-          alterConfigs(head, requests, { configRules, validateOnly }),
+          alterConfigs(head, requests, { settings, configRules, validateOnly }),
       registerBroker: (registration) => (head, nextIndex) => {
         const registered = head.cluster.broker(registration.brokerId)
         const registeredRunIsAlive = registered !== undefined && this.#sessions.isAlive(registered, clock.monotonic())
-        return registerBroker(head, registration, { nextIndex, registeredRunIsAlive })
+        return registerBroker(head, registration, { settings, nextIndex, registeredRunIsAlive })
       },
       heartbeat: (heartbeat) => {
-        this.#sessions.heard(heartbeat, clock.monotonic()) // also when the queue is long: it did come in time
-        return (head) => handleHeartbeat(head, heartbeat)
+        const nowMs = clock.monotonic()
+        const { brokerId, brokerEpoch } = heartbeat
+        // Also when the queue is long: it did come in time. Only of the registered run: another's would take its place.
+        if (this.loop.head?.cluster.broker(brokerId)?.brokerEpoch === brokerEpoch)
+          this.#sessions.heard(heartbeat, nowMs)
+        return (head) => {
+          const othersKnowOfShutdown =
+            head.cluster.broker(brokerId)?.inControlledShutdown === true &&
+            this.#sessions.othersHave(heartbeat, otherActiveBrokers(head, brokerId), head.index, nowMs)
+          return handleHeartbeat(head, heartbeat, { settings, othersKnowOfShutdown })
+        }
       },
+      unregisterBroker:
+        ({ brokerId }) =>
+        (head) =>
+          unregisterBroker(head, brokerId, settings),
+      registerController: (registration) => (head) => registerController(head, registration),
+      alterPartition: (request) => (head) => alterPartition(head, request, settings),
+      electLeaders: (request) => (head) => electLeaders(head, request, settings),
+      alterPartitionReassignments: (request) => (head) => alterPartitionReassignments(head, request, settings),
+      assignReplicasToDirs: (request) => (head) => assignReplicasToDirs(head, request, settings),
+      updateFeatures:
+        ({ updates, validateOnly }) =>
+        (head) =>
+          updateFeatures(head, updates, { settings, validateOnly }),
       allocateProducerIds: (run) => (head) => allocateProducerIds(head, run),
     }
   }
+}
+
+function otherActiveBrokers(image: MetadataImage, brokerId: BrokerId) {
+  return [...image.cluster.brokers()].filter((other) => other.brokerId !== brokerId && isActive(image, other.brokerId))
 }

@@ -6,10 +6,19 @@ import {
   messageOf,
   type ProducerId,
 } from '../../base/index.ts'
-import type { BrokerRegistration, ConfigRules, ControllerSettings, RecordSink } from '../../controller/index.ts'
+import type {
+  AlterPartitionResult,
+  BrokerRegistration,
+  ConfigRules,
+  ControllerAnswer,
+  ControllerSettings,
+  IsrChange,
+  RecordSink,
+} from '../../controller/index.ts'
 import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
 import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
 import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
+import { RpcError } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
 import type { Admin, Coordination, CoordinationState, MetadataListener, QuorumFacts } from '../coordination.ts'
@@ -20,11 +29,24 @@ import { ActiveController } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
 
+/** The way to controllers on other nodes. */
+export interface RemoteControllers {
+  /** Throws `RpcError`: nobody knows whether the request got there. */
+  ask<Kind extends ControllerRequestKind>(
+    controller: BrokerId,
+    kind: Kind,
+    request: ControllerRequests[Kind]['request'],
+    timeoutMs: number,
+  ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>>
+}
+
 export interface RaftCoordinationOptions {
   /** Not started yet: the coordination starts and stops it. */
   readonly raft: RaftNode
   readonly platform: { readonly clock: Clock; readonly timers: Timers; readonly random: Random }
   readonly logger: Logger
+  /** Undefined where this node is the whole quorum. */
+  readonly remote?: RemoteControllers
   readonly brokerId: BrokerId
   /** Of this node's meta.properties. A new log gets it in its first entry; one that has another is refused. */
   readonly clusterId: string
@@ -44,15 +66,24 @@ export interface RaftCoordinationOptions {
 
 /** How long `start` waits for a controller, and for another run of this broker to be given up. Kafka's is the same. */
 const registrationTimeoutMs = 60_000
-/** How long a controlled stop waits to hand its leaderships over. */
+/** How long a node that stops waits until its leaderships are handed over. */
 const shutdownTimeoutMs = 5_000
+/** How long a change of ISRs may take before it is asked for again. */
+const alterPartitionTimeoutMs = 30_000
+/** Before another attempt, where the controller was another one than was believed, or could not be reached. */
+const controllerRetryMs = 20
 /** How long a block of producer ids may take. */
 const producerIdsTimeoutMs = 30_000
 
 /** Requests that may be made twice: a second one finds what the first did, or does no harm. */
-const repeatable: ReadonlySet<ControllerRequestKind> = new Set(['registerBroker', 'heartbeat', 'allocateProducerIds'])
+const repeatable: ReadonlySet<ControllerRequestKind> = new Set([
+  'registerBroker',
+  'heartbeat',
+  'allocateProducerIds',
+  'alterPartition',
+])
 
-export function createRaftCoordination(options: RaftCoordinationOptions): Coordination {
+export function createRaftCoordination(options: RaftCoordinationOptions): RaftCoordination {
   return new RaftCoordination(options)
 }
 
@@ -60,14 +91,12 @@ export function createRaftCoordination(options: RaftCoordinationOptions): Coordi
  * One node's part in a cluster whose metadata is the log of a Raft quorum. What happens when an entry is committed, in
  * this order: image and delta, listeners, the controller's answers (where this node is it), requests that waited for the image.
  */
-class RaftCoordination implements Coordination {
+export class RaftCoordination implements Coordination {
   readonly #options: RaftCoordinationOptions
   readonly #raft: RaftNode
   readonly #logger: Logger
   readonly #loader: MetadataLoader
   readonly #controller: ActiveController
-  /** The only way to a controller so far is to this node's own. */
-  readonly #channel: ControllerChannel
   readonly #snapshots: SnapshotSchedule
   readonly #gate: Gate
   readonly #listeners: MetadataListener[] = []
@@ -76,6 +105,8 @@ class RaftCoordination implements Coordination {
   #sessionTimer: Timer | undefined
   /** Term in which this node is the active controller. */
   #controllerTerm: number | undefined
+  /** Nodes whose processes have ended, as far as this node sees; what a new controller begins with. */
+  readonly #crashed = new Set<BrokerId>()
   #fault: Error | undefined
 
   readonly admin: Admin = {
@@ -101,7 +132,6 @@ class RaftCoordination implements Coordination {
       sessionTimeoutMs,
       onFault: (error) => this.#onFault(error),
     })
-    this.#channel = this.#controller
     this.#gate = new Gate(platform)
     this.#snapshots = new SnapshotSchedule({
       limits: {
@@ -116,11 +146,27 @@ class RaftCoordination implements Coordination {
     raft.onCommitted((entries) => this.#onCommitted(entries))
     raft.onSnapshot((snapshot) => this.#onSnapshot(snapshot))
     raft.onLeadership((leadership) => this.#onLeadership(leadership))
+    raft.onLeaderChange(() => this.#gate.notify())
     raft.onFault((error) => this.#onFault(error))
   }
 
   get image(): MetadataImage {
     return this.#loader.published
+  }
+
+  /** This node's controller, for requests of others: it refuses them while it isn't active. */
+  get controller(): ControllerChannel {
+    return this.#controller
+  }
+
+  /** The process of a node was seen to have ended: the active controller, now or soon, fences its broker at once. */
+  onNodeCrashed(node: BrokerId): void {
+    this.#crashed.add(node)
+    if (this.#controllerTerm !== undefined) this.#fenceCrashed(node)
+  }
+
+  onNodeConnected(node: BrokerId): void {
+    this.#crashed.delete(node)
   }
 
   get state(): CoordinationState {
@@ -142,6 +188,10 @@ class RaftCoordination implements Coordination {
       highWatermark: commitIndex + 1,
       logEndOffset: lastIndex + 1,
     }
+  }
+
+  get brokerEpoch(): BrokerEpoch | undefined {
+    return this.#lifecycle?.brokerEpoch
   }
 
   onMetadata(listener: MetadataListener): void {
@@ -176,8 +226,16 @@ class RaftCoordination implements Coordination {
     return { brokerEpoch: lifecycle.run.brokerEpoch }
   }
 
-  async stop(mode: 'controlled' | 'immediate'): Promise<void> {
-    if (mode === 'controlled' && this.#controllerTerm !== undefined) await this.#handOver()
+  async handOver(): Promise<void> {
+    try {
+      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
+    } catch (error) {
+      // The node goes in any case: what could not be handed over moves when it is fenced, or registers again.
+      this.#logger.warn({ error }, 'leaderships not handed over')
+    }
+  }
+
+  async stop(): Promise<void> {
     this.#lifecycle?.stop()
     this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
     this.#endLeadership()
@@ -191,6 +249,12 @@ class RaftCoordination implements Coordination {
     const result = await this.#ask('allocateProducerIds', this.#lifecycle.run, deadlineMs)
     if (result.ok) return result
     throw new CoordinationError('not-registered', 'The controller does not know this run of the broker')
+  }
+
+  async alterPartitions(changes: readonly IsrChange[]): Promise<AlterPartitionResult> {
+    if (this.#lifecycle?.brokerEpoch === undefined) return { ok: false, reason: 'stale-broker-epoch' }
+    const deadlineMs = this.#options.platform.clock.monotonic() + alterPartitionTimeoutMs
+    return await this.#ask('alterPartition', { ...this.#lifecycle.run, changes }, deadlineMs)
   }
 
   // ---- what the quorum says ----
@@ -221,8 +285,13 @@ class RaftCoordination implements Coordination {
     this.#logger.info({ controllerEpoch: term }, 'became the controller')
     this.#controllerTerm = term
     this.#controller.activate(this.#loader.applied)
+    for (const node of this.#crashed) this.#fenceCrashed(node)
     this.#watchSessions()
     this.#gate.notify()
+  }
+
+  #fenceCrashed(node: BrokerId): void {
+    if (this.#controller.brokerGone(node)) this.#logger.warn({ brokerId: node }, 'broker gone, fencing it')
   }
 
   #endLeadership(): void {
@@ -237,6 +306,7 @@ class RaftCoordination implements Coordination {
       for (const brokerId of this.#controller.fenceSilentBrokers()) {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }
+      this.#controller.growInternalTopics()
       this.#watchSessions()
     })
   }
@@ -301,8 +371,8 @@ class RaftCoordination implements Coordination {
     deadlineMs: number,
   ): Promise<ControllerRequests[Kind]['response']> {
     for (;;) {
-      await this.#gate.until(() => this.#controller.loop.head !== undefined, deadlineMs, 'an active controller')
-      const asked = this.#channel.ask(kind, request)
+      await this.#gate.until(() => this.#controllerId() !== undefined, deadlineMs, 'an active controller')
+      const asked = this.#askController(this.#controllerId()!, kind, request, deadlineMs)
       const answer = await this.#gate.valueOf(asked, deadlineMs, `the controller's answer to ${kind}`)
       if (answer.ok) {
         await this.#gate.until(() => this.#loader.applied.index >= answer.index, deadlineMs, `entry ${answer.index}`)
@@ -314,15 +384,37 @@ class RaftCoordination implements Coordination {
       if (answer.mayBeStored && !repeatable.has(kind)) {
         throw new CoordinationError('outcome-unknown', `The controller changed before ${kind} was stored`)
       }
+      await this.#pause(controllerRetryMs)
     }
   }
 
-  /** The node goes in any case: what could not be handed over moves when it is fenced, or registers again. */
-  async #handOver(): Promise<void> {
+  /** Who is believed to be active: this node once it is, else who leads the quorum. */
+  #controllerId(): BrokerId | undefined {
+    const { brokerId, remote } = this.#options
+    if (this.#controller.loop.head !== undefined) return brokerId
+    const { leaderId } = this.#raft.state
+    if (remote === undefined || leaderId === null || (leaderId as number) === brokerId) return undefined
+    return leaderId as number as BrokerId
+  }
+
+  async #askController<Kind extends ControllerRequestKind>(
+    controller: BrokerId,
+    kind: Kind,
+    request: ControllerRequests[Kind]['request'],
+    deadlineMs: number,
+  ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>> {
+    const { brokerId, remote, platform } = this.#options
+    if (controller === brokerId || remote === undefined) return await this.#controller.ask(kind, request)
     try {
-      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
+      return await remote.ask(controller, kind, request, Math.max(1, deadlineMs - platform.clock.monotonic()))
     } catch (error) {
-      this.#logger.warn({ error }, 'leaderships not handed over')
+      if (!(error instanceof RpcError)) throw error
+      this.#logger.debug({ controller, kind, reason: error.message }, 'controller not reached')
+      return { ok: false, reason: 'not-controller', mayBeStored: error.reason !== 'connection-refused' }
     }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.platform.timers.set(ms, resolve))
   }
 }

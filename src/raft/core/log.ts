@@ -1,5 +1,6 @@
 import { assert } from '../../base/index.ts'
-import type { Entry, LogIndex, LogView, Snapshot, Term } from './types.ts'
+import { decodeMembership } from './membership.ts'
+import type { Entry, LogIndex, LogView, Membership, Snapshot, Term } from './types.ts'
 
 /**
  * The log as the algorithm sees it: what is durable, overlaid by what is not yet.
@@ -9,6 +10,8 @@ import type { Entry, LogIndex, LogView, Snapshot, Term } from './types.ts'
  *
  * The overlay hides the durable entries from its first index on, so a tail that was replaced in memory is gone at once,
  * before the disk knows. A snapshot from the leader hides the whole durable log in the same way.
+ *
+ * Who votes is what the last 'config' entry says, committed or not, and goes back with the log where that entry is replaced.
  */
 export class RaftLog {
   readonly #durable: LogView
@@ -19,6 +22,8 @@ export class RaftLog {
   #commitIndex: LogIndex
   #handedOutIndex: LogIndex
   #appliedIndex: LogIndex
+  /** Ascending by index, never empty; the first is what the snapshot says, the others come from entries. */
+  #memberships: { readonly index: LogIndex; readonly membership: Membership }[]
 
   /** The state machine starts from the durable snapshot: what was committed after it is handed out again. */
   constructor(durable: LogView, commitIndex: LogIndex) {
@@ -29,6 +34,11 @@ export class RaftLog {
     this.#commitIndex = Math.max(commitIndex, snapshotIndex) as LogIndex
     this.#handedOutIndex = snapshotIndex
     this.#appliedIndex = snapshotIndex
+    this.#memberships = [{ index: snapshotIndex, membership: durable.snapshot.membership }]
+    const firstIndex = Math.max(durable.firstIndex, snapshotIndex + 1)
+    for (let index = firstIndex; index <= durable.lastIndex; index++) {
+      this.#noteMembership(durable.entry(index as LogIndex))
+    }
   }
 
   get firstIndex(): LogIndex {
@@ -61,6 +71,31 @@ export class RaftLog {
 
   get snapshot(): Snapshot {
     return this.#incomingSnapshot ?? this.#durable.snapshot
+  }
+
+  /** Who votes. */
+  get membership(): Membership {
+    return this.#memberships.at(-1)!.membership
+  }
+
+  /** Of the entry (or the snapshot) that `membership` comes from. Above the commit index: it may still be taken back. */
+  get membershipIndex(): LogIndex {
+    return this.#memberships.at(-1)!.index
+  }
+
+  /** Who votes if what isn't known to be committed is taken back. */
+  get committedMembership(): Membership {
+    const known = this.#memberships.findLast(({ index }) => index <= this.#commitIndex)
+    return (known ?? this.#memberships[0]!).membership
+  }
+
+  /** Whether who reads the log from an early entry on learns from it who votes. */
+  get tellsMembership(): boolean {
+    return this.#memberships.length > 1
+  }
+
+  #noteMembership({ index, type, data }: Entry): void {
+    if (type === 'config') this.#memberships.push({ index, membership: decodeMembership(data) })
   }
 
   /** A compacted term is not "term 0": the two once compared equal and made a false match. */
@@ -118,6 +153,8 @@ export class RaftLog {
     const from = entries[0]!.index
     assert(from > this.#commitIndex, 'a committed entry is never replaced')
     assert(from <= this.lastIndex + 1, 'entries continue the log')
+    while (this.#memberships.at(-1)!.index >= from) this.#memberships.pop()
+    for (const entry of entries) this.#noteMembership(entry)
     if (from <= this.#unstableFrom) {
       this.#unstable = [...entries]
       this.#unstableFrom = from
@@ -201,6 +238,7 @@ export class RaftLog {
     this.#unstable = []
     this.#unstableFrom = (snapshot.index + 1) as LogIndex
     this.#commitIndex = snapshot.index
+    this.#memberships = [{ index: snapshot.index, membership: snapshot.membership }]
   }
 
   /** The snapshot up to `index` is durable and the state machine has it. A newer one may have come meanwhile. */

@@ -1,5 +1,6 @@
 import { assert } from '../../base/index.ts'
-import type { Entry, LogIndex, LogView, Snapshot, Term } from './types.ts'
+import { decodeMembership } from './membership.ts'
+import type { Entry, LogIndex, LogView, Membership, Snapshot, Term } from './types.ts'
 
 /** The durable log, mirrored in memory for the core. Its owner changes it only after the disk has the change. */
 export class MemoryLog implements LogView {
@@ -52,6 +53,15 @@ export class MemoryLog implements LogView {
     const entry = this.#entries[index - this.#baseIndex - 1]
     assert(entry !== undefined, 'an entry is read within the log')
     return entry
+  }
+
+  /** Who votes by what the log says up to `index`: from the snapshot's on, within the log. */
+  membershipAt(index: LogIndex): Membership {
+    for (let at = index; at > this.#snapshot.index; at--) {
+      const { type, data } = this.entry(at)
+      if (type === 'config') return decodeMembership(data)
+    }
+    return this.#snapshot.membership
   }
 
   /** `entries` follow on the log or replace its end, from the first one's index on. */

@@ -1,4 +1,5 @@
-import type { LogIndex } from './types.ts'
+import type { Uuid } from '../../base/index.ts'
+import type { LogIndex, Snapshot, SnapshotHeader } from './types.ts'
 
 /** Append messages on their way to one follower, oldest first, bounded by count and by bytes. */
 export class Inflights {
@@ -47,12 +48,36 @@ export class Inflights {
   }
 }
 
+/** A follower's progress, to look at. */
+export type ProgressView = Readonly<
+  Pick<
+    Progress,
+    | 'state'
+    | 'directoryId'
+    | 'matchIndex'
+    | 'nextIndex'
+    | 'isPaused'
+    | 'inflights'
+    | 'lastContactTick'
+    | 'lastCaughtUpTick'
+    | 'transfer'
+  >
+>
+
+/** A snapshot on its way to one follower, one chunk at a time. The leader goes on with it when it has a newer one by now. */
+export interface SnapshotTransfer {
+  readonly snapshot: Snapshot
+  readonly header: SnapshotHeader
+  /** Of the chunk that waits for its answer. */
+  offset: number
+}
+
 /**
- * What the leader knows of one follower. States:
+ * What the leader knows of one follower, with a vote or without. States:
  *
  *  - `probe`: where the logs agree isn't known; one append at a time, then wait for its answer (or a heartbeat's).
  *  - `replicate`: known; appends are sent ahead of their answers, up to the inflight bounds. Left on a rejection.
- *  - `snapshot`: what it needs is compacted; nothing is sent until the snapshot is answered, failed or timed out.
+ *  - `snapshot`: what it needs is compacted; the snapshot is sent in chunks, and nothing else until it is there.
  *
  * Always `matchIndex < nextIndex`.
  */
@@ -64,23 +89,29 @@ export class Progress {
   nextIndex: LogIndex
   /** No append until an answer of any kind comes. */
   isPaused: boolean = false
+  /** Names the disk that all of this is known of. One with another disk is another follower, of which nothing is known. */
+  readonly directoryId: Uuid
   /** Tick of the last message from it in this term. */
   lastContactTick: number
-  pendingSnapshotIndex = 0 as LogIndex
-  snapshotSentTick = 0
+  /** Tick at which it last had all that the leader had. */
+  lastCaughtUpTick = 0
+  /** Last round of reads that it answered. */
+  readRound = 0
+  /** In state `snapshot` only. */
+  transfer: SnapshotTransfer | undefined
+  chunkSentTick = 0
   readonly inflights: Inflights
 
-  constructor(nextIndex: LogIndex, contactTick: number, inflights: Inflights) {
+  constructor(directoryId: Uuid, nextIndex: LogIndex, contactTick: number, inflights: Inflights) {
+    this.directoryId = directoryId
     this.nextIndex = nextIndex
     this.lastContactTick = contactTick
     this.inflights = inflights
   }
 
   becomeProbe(): void {
-    // After a snapshot, ask for what follows it: when it did arrive, that's right; otherwise the rejection tells.
-    const base = this.state === 'snapshot' ? Math.max(this.matchIndex, this.pendingSnapshotIndex) : this.matchIndex
     this.#enter('probe')
-    this.nextIndex = (base + 1) as LogIndex
+    this.nextIndex = (this.matchIndex + 1) as LogIndex
   }
 
   becomeReplicate(): void {
@@ -88,18 +119,17 @@ export class Progress {
     this.nextIndex = (this.matchIndex + 1) as LogIndex
   }
 
-  becomeSnapshot(snapshotIndex: LogIndex, tick: number): void {
+  becomeSnapshot(transfer: SnapshotTransfer): void {
     this.#enter('snapshot')
-    this.pendingSnapshotIndex = snapshotIndex
-    this.snapshotSentTick = tick
-    this.nextIndex = (snapshotIndex + 1) as LogIndex
+    this.transfer = transfer
+    this.nextIndex = (transfer.header.index + 1) as LogIndex
   }
 
   /** Every counter starts anew with the state: nothing of the old one may hold the new one back. */
   #enter(state: Progress['state']): void {
     this.state = state
     this.isPaused = false
-    this.pendingSnapshotIndex = 0 as LogIndex
+    this.transfer = undefined
     this.inflights.clear()
   }
 

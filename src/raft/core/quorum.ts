@@ -1,14 +1,12 @@
-import type { LogIndex } from './types.ts'
-
 /** How many of `voterCount` voters decide: more than half. */
 export function majority(voterCount: number): number {
   return (voterCount >> 1) + 1
 }
 
-/** The highest index that a majority of the voters, each with its entry in `matchIndexes` (any order), has reached. */
-export function quorumIndex(matchIndexes: readonly LogIndex[]): LogIndex {
-  if (matchIndexes.length === 0) return 0 as LogIndex
-  const descending = [...matchIndexes].sort((a, b) => b - a)
+/** The highest number that a majority of the voters has reached, each with how far it is in `reached` (any order). 0 without voters. */
+export function reachedByMajority<T extends number>(reached: readonly T[]): T {
+  if (reached.length === 0) return 0 as T
+  const descending = [...reached].sort((a, b) => b - a)
   return descending[majority(descending.length) - 1]!
 }
 

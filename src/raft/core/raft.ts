@@ -1,8 +1,12 @@
-import { assert, unreachable } from '../../base/index.ts'
+import { crc32 } from 'node:zlib'
+import { assert, type Uuid, unreachable } from '../../base/index.ts'
 import type { Random } from '../../platform/index.ts'
 import type { RaftLog } from './log.ts'
-import { Inflights, Progress } from './progress.ts'
-import { majority, quorumIndex, tally } from './quorum.ts'
+import { encodeMembership, hasVoter, votersChanged } from './membership.ts'
+import { Inflights, Progress, type ProgressView } from './progress.ts'
+import { majority, reachedByMajority, tally } from './quorum.ts'
+import { ReadQueue } from './read-queue.ts'
+import { SnapshotReceiver } from './snapshot-receiver.ts'
 import type {
   AppendAnswerMessage,
   AppendMessage,
@@ -12,32 +16,80 @@ import type {
   Membership,
   Message,
   NodeId,
+  PartialSnapshot,
   Proposal,
   RaftConfig,
   Ready,
   Role,
   Snapshot,
+  SnapshotChunkAnswerMessage,
+  SnapshotChunkMessage,
+  SnapshotHeader,
   SoftState,
   Term,
+  VoteMessage,
+  Voter,
 } from './types.ts'
 
 export interface RaftCoreOptions {
   readonly id: NodeId
+  /** Of this node's disk. It has a vote only where the membership names both. */
+  readonly directoryId: Uuid
   readonly config: RaftConfig
   /** As read from the disk; the core owns it from here on. */
   readonly log: RaftLog
   readonly hardState: HardState
+  /** The leader's snapshot, as far as it had come before a restart. */
+  readonly partialSnapshot?: PartialSnapshot | undefined
   readonly random: Pick<Random, 'int'>
 }
 
 export type ProposeOutcome =
   /** In the leader's log, not yet durable. The entries take `lastIndex` and the indexes before it. */
   | { readonly ok: true; readonly lastIndex: LogIndex; readonly term: Term }
-  /** 'busy': `maxUncommittedBytes` are waiting for their commit already. */
+  /** 'busy': `maxUncommittedBytes` are waiting for their commit already, or leadership is being handed over. */
   | { readonly ok: false; readonly reason: 'not-leader' | 'busy' }
 
+export type MembershipRefusal =
+  | 'not-leader'
+  /** Nothing of the leader's own term is committed yet: a change now could overlap with one of another leader. */
+  | 'not-ready'
+  /** The change before this one isn't committed yet. */
+  | 'in-flight'
+  /** Leadership is being handed over. */
+  | 'transferring'
+  /** The voter to be isn't heard, or is far behind: it would be counted before it can help. */
+  | 'not-caught-up'
+  /** One id would vote with two disks: the old one must be removed first. */
+  | 'duplicate-voter'
+  /** Nobody would be left. */
+  | 'last-voter'
+  /** More than one voter comes or goes: two majorities might not meet. */
+  | 'too-many'
+
+export type MembershipOutcome =
+  | { readonly ok: true; readonly index: LogIndex; readonly term: Term }
+  | { readonly ok: false; readonly reason: MembershipRefusal }
+
+export type TransferRefusal =
+  | 'not-leader'
+  /** It has no vote, or is this node. */
+  | 'not-voter'
+  /** It isn't heard, or has to get a snapshot first. */
+  | 'lagging'
+  /** Leadership is being handed to another one. */
+  | 'busy'
+
+export type ReadOutcome =
+  /** `id` comes back in `Ready.reads`; not at all when leadership is lost before. */
+  | { readonly ok: true; readonly id: number }
+  /** 'not-ready': nothing of the leader's own term is committed yet, so it doesn't know all that is. */
+  | { readonly ok: false; readonly reason: 'not-leader' | 'not-ready' | 'busy' }
+
 /** A message before `send` adds who sends it; `term` is the sender's own unless given. */
-type Draft<T = Message> = T extends Message ? Omit<T, 'from' | 'to' | 'term'> & { readonly term?: Term } : never
+type Draft<T = Message> = T extends Message
+  ? Omit<T, 'from' | 'fromDirectoryId' | 'to' | 'term'> & { readonly term?: Term }
+  : never
 
 /** What one `Ready` gave to the host, until `advance` says that it is done. */
 interface InProgress {
@@ -49,6 +101,15 @@ interface InProgress {
 
 const noTerm = 0 as Term
 const noIndex = 0 as LogIndex
+
+/** How often one that knows that its leader crashed campaigns in quick succession before it waits its full time again. */
+const quickCampaigns = 5
+/** In ticks, as a random number is added below it again: spread enough that two who know it at once rarely collide. */
+const quickCampaignTicks = 3
+/** The votes need a round trip and two synced writes. */
+const quickVoteTicks = 4
+/** A node without a vote that isn't heard for so many election timeouts isn't sent anything any more. */
+const observerTimeouts = 4
 
 /**
  * One member of one Raft group, as a function of what it is told: no clock, no I/O, no promise. The host loop is
@@ -67,18 +128,24 @@ const noIndex = 0 as LogIndex
  *  - Check quorum: a leader that hasn't heard from a majority within a timeout steps down, so the two rules above can't keep a
  *    useless one.
  *  - A node's own vote, and its own copy of an entry, count when `advance` says that they are durable.
+ *  - Who has a vote is what the last 'config' entry of a log says (thesis §4), by id and directory id. Everyone else who asks
+ *    is sent the log, is never counted and never campaigns; but it votes when it is asked, since it may have a vote and not
+ *    know it yet. A leader that isn't in its own membership goes on until the entry that removed it is committed.
  */
 export class RaftCore {
   readonly id: NodeId
+  readonly directoryId: Uuid
   readonly #config: RaftConfig
   readonly #log: RaftLog
   readonly #random: Pick<Random, 'int'>
 
   #term: Term
   #votedFor: NodeId | null
+  #votedDirectoryId: Uuid | null
   #role: Role = 'follower'
   #leaderId: NodeId | null = null
-  #membership: Membership
+  /** Whom to ask for the log besides the voters that are known. */
+  #contacts: readonly NodeId[] = []
 
   /** Ticks since start: the core's only notion of time. */
   #ticks = 0
@@ -86,10 +153,22 @@ export class RaftCore {
   #electionElapsed = 0
   #electionTimeout = 0
   #heartbeatElapsed = 0
+  #observersHeartbeatTick = 0
+  /** Who is known to have crashed while it led that term; undefined when a leader was heard since. */
+  #forgotten: { readonly leader: NodeId; readonly term: Term } | undefined
+  #quickCampaignsLeft = 0
+  #hintsBelievedFromTick = 0
   /** Answers to the present campaign, the own one included. */
   readonly #votes = new Map<NodeId, boolean>()
-  /** Leader only: of each voter, this node included. */
+  /** Leader only: of each voter, this node included, and of everyone else who follows. */
   readonly #progress = new Map<NodeId, Progress>()
+  /** Leader only: to whom leadership is being handed. */
+  #transfer: { readonly to: NodeId; readonly deadlineTick: number; isAsked: boolean } | undefined
+  /** Leader only. */
+  readonly #reads = new ReadQueue()
+  #lastReadId = 0
+  readonly #snapshotReceiver: SnapshotReceiver
+  #sentSnapshot: { readonly snapshot: Snapshot; readonly header: SnapshotHeader } | undefined
   /** Leader only: payload in (commitIndex, lastIndex]. */
   #uncommittedBytes = 0
   /** Leader only: followers are to be told of new entries or a new commit index when the next `Ready` is made. */
@@ -100,18 +179,22 @@ export class RaftCore {
   #durable: HardState
   #toldHardState: HardState
   #toldSoftState: SoftState = { role: 'follower', leaderId: null }
+  #toldMembership: Membership
 
-  constructor({ id, config, log, hardState, random }: RaftCoreOptions) {
+  constructor({ id, directoryId, config, log, hardState, partialSnapshot, random }: RaftCoreOptions) {
     assert(config.electionTicks > config.heartbeatTicks, 'several heartbeats fit in an election timeout')
     this.id = id
+    this.directoryId = directoryId
     this.#config = config
     this.#log = log
     this.#random = random
     this.#term = hardState.term
     this.#votedFor = hardState.votedFor
+    this.#votedDirectoryId = hardState.votedDirectoryId
     this.#durable = hardState
     this.#toldHardState = hardState
-    this.#membership = log.snapshot.membership
+    this.#toldMembership = log.membership
+    this.#snapshotReceiver = new SnapshotReceiver(partialSnapshot)
     this.#resetElectionTimer()
   }
 
@@ -131,8 +214,26 @@ export class RaftCore {
     return this.#votedFor
   }
 
+  /** Who votes: the last word of the log, committed or not. */
   get membership(): Membership {
-    return this.#membership
+    return this.#log.membership
+  }
+
+  get hasVote(): boolean {
+    return hasVoter(this.#log.membership, this.id, this.directoryId)
+  }
+
+  /**
+   * One that was removed by an entry that isn't committed must still be able to lead, and to bring it to its end: it may be the
+   * only one whose log is long enough (thesis §4.2.2). Its own vote isn't counted.
+   */
+  get #mayCampaign(): boolean {
+    return this.hasVote || hasVoter(this.#log.committedMembership, this.id, this.directoryId)
+  }
+
+  /** To whom leadership is being handed; null when it isn't. */
+  get transferTarget(): NodeId | null {
+    return this.#transfer?.to ?? null
   }
 
   get commitIndex(): LogIndex {
@@ -151,9 +252,19 @@ export class RaftCore {
     return this.#uncommittedBytes
   }
 
-  /** What a leader knows of `voter`; undefined in other roles. To look at, not to change. */
-  progressOf(voter: NodeId): Readonly<Progress> | undefined {
-    return this.#progress.get(voter)
+  /** Ticks since start. */
+  get ticks(): number {
+    return this.#ticks
+  }
+
+  /** What a leader knows of `node`; undefined in other roles, and of who doesn't follow. To look at, not to change. */
+  progressOf(node: NodeId): ProgressView | undefined {
+    return this.#progress.get(node)
+  }
+
+  /** All of whom a leader knows something, itself included; empty in other roles. */
+  get followers(): ReadonlyMap<NodeId, ProgressView> {
+    return this.#progress
   }
 
   // ---- time and elections ----
@@ -162,6 +273,7 @@ export class RaftCore {
   tick(): void {
     this.#ticks++
     if (this.#role === 'leader') this.#tickLeader()
+    else if (!this.#mayCampaign) this.#tickObserver()
     else if (++this.#electionElapsed >= this.#electionTimeout) this.campaign()
   }
 
@@ -170,33 +282,85 @@ export class RaftCore {
       this.#becomeFollower(this.#term, null)
       return
     }
-    for (const progress of this.#progress.values()) {
-      const isOverdue = this.#ticks - progress.snapshotSentTick >= this.#config.snapshotRetryTicks
-      if (progress.state === 'snapshot' && isOverdue) progress.becomeProbe()
+    if (this.#transfer !== undefined && this.#ticks >= this.#transfer.deadlineTick) this.#transfer = undefined
+    for (const [follower, progress] of this.#progress) {
+      const isOverdue = this.#ticks - progress.chunkSentTick >= this.#config.snapshotRetryTicks
+      if (progress.state === 'snapshot' && isOverdue && this.#isHeard(progress)) this.#sendChunk(follower, progress)
     }
     if (++this.#heartbeatElapsed < this.#config.heartbeatTicks) return
     this.#heartbeatElapsed = 0
-    for (const [voter, progress] of this.#progress) {
-      if (voter !== this.id) this.#sendHeartbeat(voter, progress)
+    this.#reads.beginRound(this.#log.commitIndex)
+    this.#sendHeartbeats()
+    this.#maybeConfirmReads()
+    if (this.#ticks - this.#observersHeartbeatTick < this.#config.electionTicks >> 1) return
+    this.#observersHeartbeatTick = this.#ticks
+    const silence = observerTimeouts * this.#config.electionTicks
+    for (const [follower, progress] of this.#progress) {
+      if (follower === this.id || hasVoter(this.membership, follower, progress.directoryId)) continue
+      if (this.#ticks - progress.lastContactTick >= silence && !this.#isVoterId(follower)) {
+        this.#progress.delete(follower)
+      } else {
+        this.#sendHeartbeat(follower, progress)
+      }
     }
   }
 
-  #hasQuorumContact(): boolean {
-    let heard = 0
-    for (const [voter, progress] of this.#progress) {
-      if (voter === this.id || this.#ticks - progress.lastContactTick < this.#config.electionTicks) heard++
+  /** Without a vote: no campaign, but whoever leads is asked for the log. */
+  #tickObserver(): void {
+    if (this.#role !== 'follower') this.#becomeFollower(this.#term, null)
+    if (++this.#electionElapsed >= this.#electionTimeout) {
+      this.#leaderId = null
+      this.#resetElectionTimer()
     }
-    return heard >= majority(this.#progress.size)
+    if (this.#leaderId !== null || this.#ticks % (2 * this.#config.heartbeatTicks) !== 0) return
+    const asked = new Set(this.#contacts)
+    for (const { id } of this.membership.voters) asked.add(id)
+    asked.delete(this.id)
+    for (const id of asked) this.#send(id, { type: 'follow', lastIndex: this.#log.lastIndex })
+  }
+
+  /** Nodes that a node without a vote asks for the log, besides the voters that it knows of. */
+  setContacts(contacts: readonly NodeId[]): void {
+    this.#contacts = contacts
+  }
+
+  #isHeard(progress: Progress): boolean {
+    return this.#ticks - progress.lastContactTick < this.#config.electionTicks
+  }
+
+  #hasQuorumContact(): boolean {
+    const { voters } = this.membership
+    let heard = 0
+    for (const voter of voters) {
+      const progress = this.#progressOfVoter(voter)
+      if (this.#isSelf(voter) || (progress !== undefined && this.#isHeard(progress))) heard++
+    }
+    return heard >= majority(voters.length)
+  }
+
+  #isSelf(voter: Voter): boolean {
+    return voter.id === this.id && voter.directoryId === this.directoryId
+  }
+
+  #isVoterId(id: NodeId): boolean {
+    return this.membership.voters.some((voter) => voter.id === id)
+  }
+
+  /** Undefined while another disk answers for it, or none. */
+  #progressOfVoter({ id, directoryId }: Voter): Progress | undefined {
+    const progress = this.#progress.get(id)
+    return progress?.directoryId === directoryId ? progress : undefined
   }
 
   /**
    * Starts an election now, as if the timeout had passed. A quorum of one is its own majority: it asks nobody and leads as
-   * soon as its vote is durable. No effect on a leader or on who has no vote.
+   * soon as its vote is durable. No effect on a leader or on who has no vote, nor had one by what is committed.
    */
   campaign(): void {
-    if (this.#role === 'leader' || !this.#isVoter(this.id)) return
+    if (this.#role === 'leader' || !this.#mayCampaign) return
     this.#role = 'preCandidate'
     this.#leaderId = null
+    if (this.#quickCampaignsLeft > 0) this.#quickCampaignsLeft--
     this.#resetElectionTimer()
     this.#votes.clear()
     const nextTerm = (this.#term + 1) as Term
@@ -205,39 +369,52 @@ export class RaftCore {
       term: nextTerm,
       lastIndex: this.#log.lastIndex,
       lastTerm: this.#log.lastTerm,
+      isTransfer: false,
     })
-    this.#countVote(this.id, true)
+    this.#countVote(this.id, this.directoryId, true)
   }
 
   /**
-   * The leader is known to be dead by other means: stop refusing other candidates for its sake. No effect on a leader. It
-   * takes a majority that knows the same to unseat one that lives.
+   * `leader` is known to be dead by other means than silence: stop refusing other candidates for its sake, and campaign
+   * within a few ticks. No effect when it isn't this node's leader, or when such a hint was wrong lately. It takes a majority
+   * that knows the same to unseat one that lives.
    */
-  forgetLeader(): void {
-    if (this.#role === 'follower') this.#leaderId = null
+  forgetLeader(leader: NodeId): void {
+    if (this.#role === 'leader' || this.#leaderId !== leader || this.#ticks < this.#hintsBelievedFromTick) return
+    this.#leaderId = null
+    this.#forgotten = { leader, term: this.#term }
+    this.#quickCampaignsLeft = quickCampaigns
+    this.#resetElectionTimer()
   }
 
   #becomeFollower(term: Term, leaderId: NodeId | null): void {
     assert(term >= this.#term, 'a term never goes back')
-    if (term > this.#term) this.#votedFor = null // one vote in a term: Raft §5.2
+    if (term > this.#term) {
+      this.#votedFor = null // one vote in a term: Raft §5.2
+      this.#votedDirectoryId = null
+    }
     this.#term = term
     this.#role = 'follower'
     this.#leaderId = leaderId
     this.#progress.clear()
     this.#votes.clear()
+    this.#reads.clear()
+    this.#transfer = undefined
     this.#uncommittedBytes = 0
     this.#broadcastPending = false
     this.#resetElectionTimer()
   }
 
-  #becomeCandidate(): void {
+  #becomeCandidate(isTransfer: boolean): void {
     this.#term = (this.#term + 1) as Term
     this.#votedFor = this.id
+    this.#votedDirectoryId = this.directoryId
     this.#role = 'candidate'
     this.#leaderId = null
     this.#votes.clear()
     this.#resetElectionTimer()
-    this.#sendToOthers({ type: 'vote', lastIndex: this.#log.lastIndex, lastTerm: this.#log.lastTerm })
+    const { lastIndex, lastTerm } = this.#log
+    this.#sendToOthers({ type: 'vote', lastIndex, lastTerm, isTransfer })
     // The own vote is counted in `advance`: a crash before the write could otherwise vote twice in this term.
   }
 
@@ -246,11 +423,13 @@ export class RaftCore {
     this.#role = 'leader'
     this.#leaderId = this.id
     this.#votes.clear()
+    this.#forgotten = undefined
+    this.#quickCampaignsLeft = 0
     this.#heartbeatElapsed = 0
-    const { maxInflightCount, maxInflightBytes } = this.#config
+    this.#observersHeartbeatTick = this.#ticks
     const nextIndex = (this.#log.lastIndex + 1) as LogIndex
-    for (const { id } of this.#membership.voters) {
-      this.#progress.set(id, new Progress(nextIndex, this.#ticks, new Inflights(maxInflightCount, maxInflightBytes)))
+    for (const voter of this.membership.voters) {
+      this.#progress.set(voter.id, this.#newProgress(voter.directoryId, nextIndex))
     }
     this.#progress.get(this.id)?.maybeUpdate(this.#log.stableIndex)
     this.#uncommittedBytes = 0
@@ -261,21 +440,29 @@ export class RaftCore {
     this.#appendOwn([{ type: 'noop', data: new Uint8Array(0) }])
   }
 
+  #newProgress(directoryId: Uuid, nextIndex: LogIndex): Progress {
+    const { maxInflightCount, maxInflightBytes } = this.#config
+    return new Progress(directoryId, nextIndex, this.#ticks, new Inflights(maxInflightCount, maxInflightBytes))
+  }
+
   #resetElectionTimer(): void {
     this.#electionElapsed = 0
-    this.#electionTimeout = this.#config.electionTicks + this.#random.int(this.#config.electionTicks)
+    const random = this.#random
+    if (this.#quickCampaignsLeft === 0) {
+      this.#electionTimeout = this.#config.electionTicks + random.int(this.#config.electionTicks)
+    } else if (this.#role === 'candidate') {
+      this.#electionTimeout = quickVoteTicks + random.int(quickVoteTicks)
+    } else {
+      this.#electionTimeout = 1 + random.int(quickCampaignTicks)
+    }
   }
 
-  #isVoter(id: NodeId): boolean {
-    return this.#membership.voters.some((voter) => voter.id === id)
-  }
-
-  #countVote(voter: NodeId, granted: boolean): void {
-    if (!this.#isVoter(voter)) return
+  #countVote(voter: NodeId, directoryId: Uuid, granted: boolean): void {
+    if (!hasVoter(this.membership, voter, directoryId)) return
     if (!this.#votes.has(voter)) this.#votes.set(voter, granted)
-    const result = tally(this.#votes.values(), this.#membership.voters.length)
+    const result = tally(this.#votes.values(), this.membership.voters.length)
     if (result === 'lost') this.#becomeFollower(this.#term, null)
-    else if (result === 'won' && this.#role === 'preCandidate') this.#becomeCandidate()
+    else if (result === 'won' && this.#role === 'preCandidate') this.#becomeCandidate(false)
     else if (result === 'won' && this.#role === 'candidate') this.#becomeLeader()
   }
 
@@ -284,6 +471,15 @@ export class RaftCore {
   /** A message from a peer (or a copy, however late). */
   step(message: Message): void {
     if (message.to !== this.id) return // an address that changed hands: another's vote must not be counted here
+    if (message.type === 'follow') {
+      if (this.#role === 'leader') this.#handleFollow(message.from, message.fromDirectoryId, message.lastIndex)
+      else this.#sendLeaderHint(message.from)
+      return
+    }
+    if (message.type === 'leaderHint') {
+      if (this.#leaderId === null) this.#send(message.leader.id, { type: 'follow', lastIndex: this.#log.lastIndex })
+      return
+    }
     if (message.term > this.#term) {
       if (!this.#enterHigherTerm(message)) return
     } else if (message.term < this.#term) {
@@ -298,11 +494,11 @@ export class RaftCore {
       case 'preVoteAnswer':
         // A grant names the term of the campaign; one for an earlier campaign must not count.
         if (this.#role === 'preCandidate' && (!message.granted || message.term === this.#term + 1)) {
-          this.#countVote(message.from, message.granted)
+          this.#countVote(message.from, message.fromDirectoryId, message.granted)
         }
         break
       case 'voteAnswer':
-        if (this.#role === 'candidate') this.#countVote(message.from, message.granted)
+        if (this.#role === 'candidate') this.#countVote(message.from, message.fromDirectoryId, message.granted)
         break
       case 'append':
         this.#heardFromLeader(message.from)
@@ -313,18 +509,28 @@ export class RaftCore {
         // The leader's belief about this log is checked: only an entry that is here, with that term, is known to be its.
         if (message.commitTerm !== noTerm && this.#log.has(message.commitIndex, message.commitTerm)) {
           this.#log.commitTo(message.commitIndex)
+          this.#snapshotReceiver.dropUpTo(this.#log.commitIndex)
         }
-        this.#send(message.from, { type: 'heartbeatAnswer' })
+        this.#send(message.from, { type: 'heartbeatAnswer', readRound: message.readRound })
         break
-      case 'snapshot':
+      case 'snapshotChunk':
         this.#heardFromLeader(message.from)
-        this.#handleSnapshot(message.from, message.snapshot)
+        this.#handleSnapshotChunk(message)
+        break
+      case 'timeoutNow':
+        // One that was removed, or lacks entries (a copy that came late), would only disturb.
+        if (this.#role !== 'leader' && this.hasVote && this.#log.has(message.lastIndex, message.lastTerm)) {
+          this.#becomeCandidate(true)
+        }
         break
       case 'appendAnswer':
         this.#handleAppendAnswer(message)
         break
       case 'heartbeatAnswer':
-        this.#handleHeartbeatAnswer(message.from)
+        this.#handleHeartbeatAnswer(message)
+        break
+      case 'snapshotChunkAnswer':
+        this.#handleSnapshotChunkAnswer(message)
         break
       default:
         unreachable(message)
@@ -336,7 +542,7 @@ export class RaftCore {
     switch (message.type) {
       case 'preVote':
       case 'vote':
-        if (this.#isLoyalAgainst(message.from)) return false
+        if (this.#isLoyalAgainst(message)) return false
         if (message.type === 'vote') this.#becomeFollower(message.term, null)
         return true
       case 'preVoteAnswer':
@@ -345,7 +551,8 @@ export class RaftCore {
         return true
       case 'append':
       case 'heartbeat':
-      case 'snapshot':
+      case 'snapshotChunk':
+      case 'timeoutNow':
         this.#becomeFollower(message.term, message.from)
         return true
       default:
@@ -354,40 +561,64 @@ export class RaftCore {
     }
   }
 
-  /** Stickiness. What the leader itself asks is no attack on it: it has stepped down. */
-  #isLoyalAgainst(candidate: NodeId): boolean {
-    if (this.#leaderId === null || this.#leaderId === candidate) return false
-    return this.#role === 'leader' || this.#electionElapsed < this.#config.electionTicks
+  /** Stickiness. What the leader itself asks, or asked for, is no attack on it. */
+  #isLoyalAgainst({ from, fromDirectoryId, isTransfer }: VoteMessage): boolean {
+    if (this.#leaderId === null || this.#leaderId === from || isTransfer) return false
+    const isLoyal = this.#role === 'leader' || this.#electionElapsed < this.#config.electionTicks
+    // One that was removed while it was away, or has a vote by an old log only: from the leader's it learns what it is. Its own
+    // may not even name the one who leads by now.
+    if (isLoyal && !hasVoter(this.membership, from, fromDirectoryId)) {
+      if (this.#role === 'leader') this.#handleFollow(from, fromDirectoryId, undefined)
+      else this.#sendLeaderHint(from)
+    }
+    return isLoyal
+  }
+
+  #sendLeaderHint(to: NodeId): void {
+    const leader = this.membership.voters.find(({ id }) => id === this.#leaderId)
+    if (leader !== undefined && leader.id !== to) this.#send(to, { type: 'leaderHint', leader })
   }
 
   #answerLowerTerm(message: Message): void {
-    if (message.type === 'append' || message.type === 'heartbeat' || message.type === 'snapshot') {
+    if (message.type === 'append' || message.type === 'heartbeat' || message.type === 'snapshotChunk') {
       // Without this a node with a higher term, whose votes the others ignore, would never be let in again: the
       // leader learns the term, steps down, and is elected above it. If it leads that term by now, this says nothing.
-      this.#send(message.from, { type: 'heartbeatAnswer' })
+      this.#send(message.from, { type: 'heartbeatAnswer', readRound: 0 })
     } else if (message.type === 'preVote') {
       // The reason must be told: a candidate with a longer log but an old term would ask for ever.
       this.#send(message.from, { type: 'preVoteAnswer', granted: false })
     }
   }
 
-  #handleVoteRequest(message: Message & { type: 'preVote' | 'vote' }): void {
+  #handleVoteRequest(message: VoteMessage): void {
+    const { from, fromDirectoryId } = message
     const isPreVote = message.type === 'preVote'
+    const isSameDisk = this.#votedDirectoryId === null || this.#votedDirectoryId === fromDirectoryId
     const mayVote =
-      this.#votedFor === message.from ||
+      (this.#votedFor === from && isSameDisk) ||
       (this.#votedFor === null && this.#leaderId === null) ||
       (isPreVote && message.term > this.#term)
     const granted = mayVote && this.#log.isUpToDate(message.lastIndex, message.lastTerm)
     if (granted && !isPreVote) {
       this.#electionElapsed = 0 // not for a pre-vote: it would let one node keep all others from campaigning
-      this.#votedFor = message.from
+      this.#votedFor = from
+      this.#votedDirectoryId = fromDirectoryId
+      // The candidate gets the time that an election takes, also from one that would campaign at once.
+      if (this.#quickCampaignsLeft > 0) this.#electionTimeout += 2 * quickVoteTicks
     }
     const term = granted ? message.term : this.#term
-    this.#send(message.from, { type: isPreVote ? 'preVoteAnswer' : 'voteAnswer', term, granted })
+    this.#send(from, { type: isPreVote ? 'preVoteAnswer' : 'voteAnswer', term, granted })
   }
 
   #heardFromLeader(leader: NodeId): void {
     assert(this.#role !== 'leader', 'a term has one leader')
+    if (this.#forgotten !== undefined) {
+      const wasAlive = this.#forgotten.leader === leader && this.#forgotten.term === this.#term
+      if (wasAlive) this.#hintsBelievedFromTick = this.#ticks + this.#config.falseHintTicks
+      this.#forgotten = undefined
+      this.#quickCampaignsLeft = 0
+      this.#resetElectionTimer()
+    }
     if (this.#role !== 'follower' || this.#leaderId !== leader) this.#becomeFollower(this.#term, leader)
     this.#electionElapsed = 0
   }
@@ -405,6 +636,7 @@ export class RaftCore {
       // Not beyond what this message verified: the tail after it may still differ from the leader's.
       const verifiedIndex = (prevIndex + entries.length) as LogIndex
       this.#log.commitTo(Math.min(message.commitIndex, verifiedIndex) as LogIndex)
+      this.#snapshotReceiver.dropUpTo(this.#log.commitIndex)
       this.#send(from, { type: 'appendAnswer', index: verifiedIndex, rejection: null })
       return
     }
@@ -413,16 +645,34 @@ export class RaftCore {
     this.#send(from, { type: 'appendAnswer', index: prevIndex, rejection })
   }
 
-  #handleSnapshot(from: NodeId, snapshot: Snapshot): void {
-    if (snapshot.index > this.#log.commitIndex) {
-      if (this.#log.has(snapshot.index, snapshot.term)) {
-        this.#log.commitTo(snapshot.index) // the entries themselves are here: keep them
-      } else {
-        this.#log.restore(snapshot)
-        this.#membership = snapshot.membership
-      }
+  #handleSnapshotChunk(message: SnapshotChunkMessage): void {
+    const { from, header } = message
+    const isHere = header.index > this.#log.commitIndex && this.#log.has(header.index, header.term)
+    if (isHere) this.#log.commitTo(header.index) // the entries themselves are here: keep them
+    if (header.index <= this.#log.commitIndex) {
+      this.#snapshotReceiver.dropUpTo(this.#log.commitIndex)
+      this.#send(from, { type: 'appendAnswer', index: this.#log.commitIndex, rejection: null })
+      return
     }
-    this.#send(from, { type: 'appendAnswer', index: this.#log.commitIndex, rejection: null })
+    const nextOffset = this.#snapshotReceiver.accept(message)
+    if (nextOffset !== undefined) {
+      this.#send(from, { type: 'snapshotChunkAnswer', index: header.index, nextOffset })
+    }
+  }
+
+  /**
+   * The host put together the chunks of the snapshot at `index`; undefined when they don't make what its header says, and it
+   * is asked for anew. No effect when it isn't wanted any more: another came, or the entries did.
+   */
+  snapshotAssembled(index: LogIndex, snapshot: Snapshot | undefined): void {
+    if (!this.#snapshotReceiver.isComplete(index)) return
+    this.#snapshotReceiver.drop()
+    if (snapshot === undefined || index <= this.#log.commitIndex) return
+    if (this.#log.has(index, snapshot.term)) this.#log.commitTo(index)
+    else this.#log.restore(snapshot)
+    if (this.#role === 'follower' && this.#leaderId !== null) {
+      this.#send(this.#leaderId, { type: 'appendAnswer', index, rejection: null })
+    }
   }
 
   // ---- leader ----
@@ -430,6 +680,7 @@ export class RaftCore {
   /** Appends to the leader's log. The entries' bytes belong to the log from here on. */
   propose(proposals: readonly Proposal[]): ProposeOutcome {
     if (this.#role !== 'leader') return { ok: false, reason: 'not-leader' }
+    if (this.#transfer !== undefined) return { ok: false, reason: 'busy' }
     let bytes = 0
     for (const { data } of proposals) bytes += data.length
     if (this.#uncommittedBytes > 0 && this.#uncommittedBytes + bytes > this.#config.maxUncommittedBytes) {
@@ -439,7 +690,7 @@ export class RaftCore {
     return { ok: true, lastIndex: this.#log.lastIndex, term: this.#term }
   }
 
-  #appendOwn(proposals: readonly Proposal[]): void {
+  #appendOwn(proposals: readonly Pick<Entry, 'type' | 'data'>[]): void {
     if (proposals.length === 0) return
     const firstIndex = this.#log.lastIndex + 1
     const entries = proposals.map(({ type, data }, i): Entry => {
@@ -452,18 +703,187 @@ export class RaftCore {
 
   #maybeCommit(): void {
     const before = this.#log.commitIndex
-    const matchIndexes = Array.from(this.#progress.values(), (progress) => progress.matchIndex)
-    if (!this.#log.maybeCommit(quorumIndex(matchIndexes), this.#term)) return
+    const matchIndexes = this.membership.voters.map((voter) => this.#progressOfVoter(voter)?.matchIndex ?? noIndex)
+    if (!this.#log.maybeCommit(reachedByMajority(matchIndexes), this.#term)) return
     for (let index = before + 1; index <= this.#log.commitIndex; index++) {
       this.#uncommittedBytes -= this.#log.entries(index as LogIndex, index as LogIndex, 0)[0]!.data.length
     }
     this.#broadcastPending = true
   }
 
-  #handleAppendAnswer(message: AppendAnswerMessage): void {
-    const progress = this.#progress.get(message.from)
+  get #hasCommittedInTerm(): boolean {
+    return this.#log.has(this.#log.commitIndex, this.#term)
+  }
+
+  // ---- membership ----
+
+  /**
+   * Makes `next`, which differs by one voter at most, who votes from now on. It counts as soon as it is in the log, here and
+   * wherever the entry comes, and is taken back where the entry is; `index` says when it is committed.
+   */
+  changeMembership(next: Membership): MembershipOutcome {
+    const refusal = this.#whyNotChangeTo(next)
+    if (refusal !== undefined) return { ok: false, reason: refusal }
+    this.#appendMembership(next)
+    return { ok: true, index: this.#log.lastIndex, term: this.#term }
+  }
+
+  #whyNotChangeTo(next: Membership): MembershipRefusal | undefined {
+    if (this.#role !== 'leader') return 'not-leader'
+    if (next.voters.length === 0) return 'last-voter'
+    if (new Set(next.voters.map(({ id }) => id)).size < next.voters.length) return 'duplicate-voter'
+    if (votersChanged(this.membership, next) > 1) return 'too-many'
+    if (this.#transfer !== undefined) return 'transferring'
+    // Single-server changes are safe only from here on: Ongaro's correction of 2015 to thesis §4.1.
+    if (!this.#hasCommittedInTerm) return 'not-ready'
+    if (this.#log.membershipIndex > this.#log.commitIndex) return 'in-flight'
+    for (const voter of next.voters) {
+      if (hasVoter(this.membership, voter.id, voter.directoryId)) continue
+      if (!this.#isSelf(voter) && !this.#canHelp(this.#progressOfVoter(voter))) return 'not-caught-up'
+    }
+    return undefined
+  }
+
+  /** Whether it can take part in the next commit, rather than hold it up. */
+  #canHelp(progress: Progress | undefined): boolean {
+    return progress !== undefined && progress.state === 'replicate' && this.#isHeard(progress)
+  }
+
+  #appendMembership(membership: Membership): void {
+    this.#appendOwn([{ type: 'config', data: encodeMembership(membership) }])
+    for (const voter of membership.voters) {
+      if (this.#progressOfVoter(voter) !== undefined) continue
+      this.#progress.set(voter.id, this.#newProgress(voter.directoryId, (this.#log.lastIndex + 1) as LogIndex))
+    }
+    this.#maybeCommit() // fewer voters may need fewer copies of what is there already
+  }
+
+  /** From now on `id` is sent the log; this is how a voter to be is brought up to date. No effect when it is already, or on a follower. */
+  admit(id: NodeId, directoryId: Uuid): void {
+    if (this.#role === 'leader') this.#admit(id, directoryId)
+  }
+
+  /** Someone who speaks as `id` with that disk. With another disk than before it is somebody new. */
+  #admit(id: NodeId, directoryId: Uuid): Progress | undefined {
+    const known = this.#progress.get(id)
+    if (known?.directoryId === directoryId) return known
+    if (id === this.id) return undefined
+    const observerCount = this.#progress.size - this.membership.voters.length
+    if (known === undefined && observerCount >= this.#config.maxObservers) return undefined
+    const progress = this.#newProgress(directoryId, (this.#log.lastIndex + 1) as LogIndex)
+    this.#progress.set(id, progress)
+    // One that reads the log from its start must find in it who votes; the first voters were agreed on outside of it.
+    const isSettled = this.#log.membershipIndex <= this.#log.commitIndex && this.#transfer === undefined
+    if (!this.#log.tellsMembership && isSettled) this.#appendMembership(this.membership)
+    return progress
+  }
+
+  #handleFollow(from: NodeId, fromDirectoryId: Uuid, lastIndex: LogIndex | undefined): void {
+    const isNew = this.#progress.get(from)?.directoryId !== fromDirectoryId
+    const progress = this.#admit(from, fromDirectoryId)
     if (progress === undefined) return
     progress.lastContactTick = this.#ticks
+    if (isNew && lastIndex !== undefined && lastIndex < progress.nextIndex - 1) {
+      progress.nextIndex = (lastIndex + 1) as LogIndex
+    }
+    this.#sendHeartbeat(from, progress) // it learns who leads; its answer begins the copying
+  }
+
+  // ---- leadership transfer ----
+
+  /**
+   * Hands leadership to the voter `to` as soon as it has the whole log, which proposals are refused for; given up after
+   * an election timeout. `undefined`: it is under way, and this node isn't leader any more when it succeeds.
+   */
+  transferLeadership(to: NodeId): TransferRefusal | undefined {
+    if (this.#role !== 'leader') return 'not-leader'
+    const voter = this.membership.voters.find(({ id }) => id === to)
+    if (voter === undefined || to === this.id) return 'not-voter'
+    const progress = this.#progressOfVoter(voter)
+    if (progress === undefined || !this.#isHeard(progress) || progress.state === 'snapshot') return 'lagging'
+    if (this.#transfer !== undefined) return this.#transfer.to === to ? undefined : 'busy'
+    this.#transfer = { to, deadlineTick: this.#ticks + this.#config.electionTicks, isAsked: false }
+    this.#maybeAskToTakeOver(progress)
+    return undefined
+  }
+
+  #maybeAskToTakeOver(progress: Progress): void {
+    const transfer = this.#transfer
+    if (transfer === undefined || transfer.isAsked || progress.matchIndex < this.#log.lastIndex) return
+    transfer.isAsked = true
+    const { lastIndex, lastTerm } = this.#log
+    this.#send(transfer.to, { type: 'timeoutNow', lastIndex, lastTerm })
+  }
+
+  /** The voter to hand over to: heard, and with most of the log. Undefined when there is none, or no leadership. */
+  get bestSuccessor(): NodeId | undefined {
+    let best: Progress | undefined
+    let bestId: NodeId | undefined
+    for (const voter of this.#role === 'leader' ? this.membership.voters : []) {
+      const progress = this.#progressOfVoter(voter)
+      if (voter.id === this.id || progress === undefined || !this.#isHeard(progress)) continue
+      if (best !== undefined && progress.matchIndex <= best.matchIndex) continue
+      best = progress
+      bestId = voter.id
+    }
+    return bestId
+  }
+
+  /**
+   * What a leader that stops tells its best successor, so that nobody waits for a timeout; undefined when there is none. To be
+   * sent whatever state the node is in: it claims nothing.
+   */
+  farewell(): Message | undefined {
+    const to = this.bestSuccessor
+    const lastIndex = to === undefined ? noIndex : this.#progress.get(to)!.matchIndex
+    const lastTerm = this.#log.term(lastIndex)
+    if (to === undefined || typeof lastTerm !== 'number') return undefined
+    const { id: from, directoryId: fromDirectoryId } = this
+    return { type: 'timeoutNow', from, fromDirectoryId, to, term: this.#term, lastIndex, lastTerm }
+  }
+
+  /** Removed, and all may know: the last thing it does as leader is to say so and name who should follow. */
+  #stepAside(): void {
+    for (const [follower, progress] of this.#progress) {
+      if (follower !== this.id) this.#sendHeartbeat(follower, progress)
+    }
+    const farewell = this.farewell()
+    if (farewell !== undefined) this.#messages.push(farewell)
+    this.#becomeFollower(this.#term, null)
+  }
+
+  // ---- reads ----
+
+  /** Asks what must be applied before a read that begins now is answered; a round of heartbeats, no write. */
+  readIndex(): ReadOutcome {
+    if (this.#role !== 'leader') return { ok: false, reason: 'not-leader' }
+    if (!this.#hasCommittedInTerm) return { ok: false, reason: 'not-ready' }
+    if (this.#reads.length >= this.#config.maxPendingReads) return { ok: false, reason: 'busy' }
+    const id = ++this.#lastReadId
+    this.#reads.add(id)
+    return { ok: true, id }
+  }
+
+  #maybeBeginReadRound(): void {
+    if (!this.#reads.isWaiting || this.#reads.isRoundUnderWay) return
+    this.#reads.beginRound(this.#log.commitIndex)
+    this.#sendHeartbeats()
+    this.#maybeConfirmReads()
+  }
+
+  #maybeConfirmReads(): void {
+    if (!this.#reads.isRoundUnderWay) return
+    const rounds = this.membership.voters.map((voter) => {
+      return this.#isSelf(voter) ? this.#reads.lastRound : (this.#progressOfVoter(voter)?.readRound ?? 0)
+    })
+    this.#reads.confirm(reachedByMajority(rounds))
+  }
+
+  // ---- followers' answers ----
+
+  #handleAppendAnswer(message: AppendAnswerMessage): void {
+    const progress = this.#progressOfSender(message)
+    if (progress === undefined) return
     if (message.rejection !== null) {
       let { hintIndex } = message.rejection
       const { hintTerm } = message.rejection
@@ -477,23 +897,52 @@ export class RaftCore {
     }
     assert(message.index <= this.#log.lastIndex, 'a follower accepts only what the leader has')
     const isNews = progress.maybeUpdate(message.index)
+    if (progress.matchIndex === this.#log.lastIndex) progress.lastCaughtUpTick = this.#ticks
     if (!isNews && !(progress.state === 'probe' && progress.matchIndex === message.index)) return
     if (progress.state === 'probe') progress.becomeReplicate()
     else if (progress.state === 'replicate') progress.inflights.freeTo(message.index)
-    else if (progress.matchIndex + 1 >= this.#log.firstIndex) progress.becomeReplicate()
+    else if (this.#needsNoMoreOf(progress)) progress.becomeReplicate()
     this.#maybeCommit()
     this.#sendAppends(message.from, progress)
+    if (this.#transfer?.to === message.from) this.#maybeAskToTakeOver(progress)
   }
 
-  #handleHeartbeatAnswer(from: NodeId): void {
-    const progress = this.#progress.get(from)
+  /** The snapshot that is on its way is there, or the log will do instead. */
+  #needsNoMoreOf({ matchIndex, transfer }: Progress): boolean {
+    return matchIndex >= (transfer?.header.index ?? noIndex) || matchIndex + 1 >= this.#log.firstIndex
+  }
+
+  /** Undefined when this node doesn't lead, or doesn't know the sender. Notes that it was heard. */
+  #progressOfSender({ from, fromDirectoryId }: Message): Progress | undefined {
+    if (!this.#progress.has(from) || from === this.id) return undefined
+    const progress = this.#admit(from, fromDirectoryId)
+    if (progress !== undefined) progress.lastContactTick = this.#ticks
+    return progress
+  }
+
+  #handleHeartbeatAnswer(message: Message & { type: 'heartbeatAnswer' }): void {
+    const progress = this.#progressOfSender(message)
     if (progress === undefined) return
-    progress.lastContactTick = this.#ticks
     progress.isPaused = false
+    if (message.readRound > progress.readRound) {
+      progress.readRound = message.readRound
+      this.#maybeConfirmReads()
+    }
+    if (progress.matchIndex === this.#log.lastIndex) progress.lastCaughtUpTick = this.#ticks
     // Also with nothing to send: when every message in flight was lost, the empty one is refused, and that repairs it.
     if (progress.matchIndex < this.#log.lastIndex || progress.state === 'probe') {
-      this.#maybeSendAppend(from, progress, true)
+      this.#maybeSendAppend(message.from, progress, true)
     }
+  }
+
+  #handleSnapshotChunkAnswer(message: SnapshotChunkAnswerMessage): void {
+    const progress = this.#progressOfSender(message)
+    const transfer = progress?.transfer
+    if (progress === undefined || transfer === undefined || transfer.header.index !== message.index) return
+    // Where it is already: a copy, which must not start a second stream, or a damaged chunk, which the timer repeats.
+    if (message.nextOffset === transfer.offset || message.nextOffset >= transfer.header.totalBytes) return
+    transfer.offset = message.nextOffset
+    this.#sendChunk(message.from, progress)
   }
 
   /** The transport knows that what was sent to `follower` did not arrive. */
@@ -502,13 +951,11 @@ export class RaftCore {
     if (progress?.state === 'replicate') progress.becomeProbe()
   }
 
-  /** The transport knows that a snapshot for `follower` did not arrive. */
+  /** The transport knows that a chunk of a snapshot for `follower` did not arrive. */
   reportSnapshotFailed(follower: NodeId): void {
     const progress = this.#progress.get(follower)
-    if (progress?.state !== 'snapshot') return
-    progress.pendingSnapshotIndex = noIndex
-    progress.becomeProbe()
-    progress.isPaused = true // until the follower answers a heartbeat
+    // Sent again with a tick, when the follower is heard by then.
+    if (progress?.state === 'snapshot') progress.chunkSentTick = this.#ticks - this.#config.snapshotRetryTicks
   }
 
   #sendAppends(to: NodeId, progress: Progress): void {
@@ -538,29 +985,49 @@ export class RaftCore {
 
   #sendSnapshot(to: NodeId, progress: Progress): boolean {
     // To one that doesn't answer it would only be lost; its next heartbeat answer brings us back here.
-    if (this.#ticks - progress.lastContactTick >= this.#config.electionTicks) return false
+    if (!this.#isHeard(progress)) return false
     const { snapshot } = this.#log
     assert(snapshot.index > 0, 'what is compacted is in a snapshot')
-    progress.becomeSnapshot(snapshot.index, this.#ticks)
-    this.#send(to, { type: 'snapshot', snapshot })
+    if (this.#sentSnapshot?.snapshot !== snapshot) this.#sentSnapshot = { snapshot, header: headerOf(snapshot) }
+    progress.becomeSnapshot({ ...this.#sentSnapshot, offset: 0 })
+    this.#sendChunk(to, progress)
     return true
+  }
+
+  #sendChunk(to: NodeId, progress: Progress): void {
+    const { transfer } = progress
+    assert(transfer !== undefined, 'a chunk is of a snapshot on its way')
+    const { header, offset, snapshot } = transfer
+    const data = snapshot.data.subarray(offset, offset + this.#config.maxSnapshotChunkBytes)
+    progress.chunkSentTick = this.#ticks
+    this.#send(to, { type: 'snapshotChunk', header, offset, data, crc: crc32(data) })
+  }
+
+  /** To the voters. */
+  #sendHeartbeats(): void {
+    for (const { id } of this.membership.voters) {
+      const progress = this.#progress.get(id)
+      if (id !== this.id && progress !== undefined) this.#sendHeartbeat(id, progress)
+    }
   }
 
   #sendHeartbeat(to: NodeId, progress: Progress): void {
     const commitIndex = Math.min(progress.matchIndex, this.#log.commitIndex) as LogIndex
     const commitTerm = this.#log.term(commitIndex)
-    if (typeof commitTerm === 'number') this.#send(to, { type: 'heartbeat', commitIndex, commitTerm })
-    else this.#send(to, { type: 'heartbeat', commitIndex: noIndex, commitTerm: noTerm })
+    const readRound = this.#reads.lastRound
+    if (typeof commitTerm === 'number') this.#send(to, { type: 'heartbeat', commitIndex, commitTerm, readRound })
+    else this.#send(to, { type: 'heartbeat', commitIndex: noIndex, commitTerm: noTerm, readRound })
   }
 
   // ---- output ----
 
   #send(to: NodeId, draft: Draft): void {
-    this.#messages.push({ term: this.#term, ...draft, from: this.id, to } as Message)
+    const { id: from, directoryId: fromDirectoryId } = this
+    this.#messages.push({ term: this.#term, ...draft, from, fromDirectoryId, to } as Message)
   }
 
   #sendToOthers(draft: Draft): void {
-    for (const { id } of this.#membership.voters) {
+    for (const { id } of this.membership.voters) {
       if (id !== this.id) this.#send(id, draft)
     }
   }
@@ -571,19 +1038,26 @@ export class RaftCore {
     if (this.#broadcastPending) {
       // Not at each proposal: those of one turn leave in one message.
       this.#broadcastPending = false
-      for (const [voter, progress] of this.#progress) {
-        if (voter === this.id) continue
-        this.#maybeSendAppend(voter, progress, true)
-        this.#sendAppends(voter, progress)
+      for (const [follower, progress] of this.#progress) {
+        if (follower === this.id) continue
+        this.#maybeSendAppend(follower, progress, true)
+        this.#sendAppends(follower, progress)
       }
     }
+    this.#maybeBeginReadRound()
     const log = this.#log
-    const hardState: HardState = { term: this.#term, votedFor: this.#votedFor, commitIndex: log.commitIndex }
+    const hardState: HardState = {
+      term: this.#term,
+      votedFor: this.#votedFor,
+      votedDirectoryId: this.#votedDirectoryId,
+      commitIndex: log.commitIndex,
+    }
     const told = this.#toldHardState
     const isVoteChanged = hardState.term !== told.term || hardState.votedFor !== told.votedFor
     const isHardStateChanged = isVoteChanged || hardState.commitIndex !== told.commitIndex
     const isSoftStateChanged =
       this.#role !== this.#toldSoftState.role || this.#leaderId !== this.#toldSoftState.leaderId
+    const isMembershipChanged = log.membership !== this.#toldMembership
     const snapshot = log.incomingSnapshot
     const entriesToPersist = log.unstableEntries
     if (
@@ -591,7 +1065,10 @@ export class RaftCore {
       entriesToPersist.length === 0 &&
       !isHardStateChanged &&
       !isSoftStateChanged &&
+      !isMembershipChanged &&
       snapshot === undefined &&
+      !this.#snapshotReceiver.hasChunks &&
+      !this.#reads.hasConfirmed &&
       !log.hasCommittedToTake
     ) {
       return undefined
@@ -606,6 +1083,7 @@ export class RaftCore {
     }
     this.#toldHardState = hardState
     this.#toldSoftState = softState
+    this.#toldMembership = log.membership
     const messages = this.#messages
     this.#messages = []
     return {
@@ -613,8 +1091,11 @@ export class RaftCore {
       entriesToPersist: entriesToPersist.slice(),
       hardState: isHardStateChanged ? hardState : undefined,
       snapshot,
+      snapshotChunks: this.#snapshotReceiver.takeChunks(),
       committedEntries,
       softState: isSoftStateChanged ? softState : undefined,
+      membership: isMembershipChanged ? log.membership : undefined,
+      reads: this.#reads.takeConfirmed(),
       mustSync: isVoteChanged || entriesToPersist.length > 0 || snapshot !== undefined,
     }
   }
@@ -630,8 +1111,14 @@ export class RaftCore {
     if (done.handedOutIndex > this.#log.appliedIndex) this.#log.appliedTo(done.handedOutIndex)
     if (this.#role === 'leader') {
       if (this.#progress.get(this.id)?.maybeUpdate(this.#log.stableIndex)) this.#maybeCommit()
+      // Not before it is applied too, so that whoever waits for the change hears of it.
+      if (!this.hasVote && this.#log.appliedIndex >= this.#log.membershipIndex) this.#stepAside()
     } else if (this.#role === 'candidate' && this.#durable.term === this.#term) {
-      this.#countVote(this.id, true)
+      this.#countVote(this.id, this.directoryId, true)
     }
   }
+}
+
+function headerOf({ index, term, membership, data }: Snapshot): SnapshotHeader {
+  return { index, term, membership, totalBytes: data.length, dataCrc: crc32(data) }
 }

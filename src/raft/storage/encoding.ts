@@ -1,7 +1,18 @@
 import { crc32 } from 'node:zlib'
 import { Packr } from 'msgpackr'
 import type { Uuid } from '../../base/index.ts'
-import type { Entry, EntryType, HardState, LogIndex, Membership, NodeId, Snapshot, Term, Voter } from '../core/types.ts'
+import type {
+  Entry,
+  EntryType,
+  HardState,
+  LogIndex,
+  Membership,
+  NodeId,
+  Snapshot,
+  SnapshotHeader,
+  Term,
+  Voter,
+} from '../core/types.ts'
 import { RaftStorageError } from './errors.ts'
 
 /**
@@ -10,10 +21,15 @@ import { RaftStorageError } from './errors.ts'
  *
  *     key                         body
  *     'f'                         [1, formatVersion]
- *     'h'                         [1, term, votedFor | -1, commitIndex]
- *     'l' index:u64               [1, index, term, type, previousCrc, data]
- *     'm'                         [1, index, term, [[voterId, directoryId] ...], chainCrc, dataBytes, dataCrc, chunkCount]
+ *     'h'                         [1, term, votedFor | -1, commitIndex], or
+ *                                 [2, term, votedFor, commitIndex, votedDirectoryId]
+ *     'l' index:u64               [1, index, term, type, previousCrc, data]; type: 0 noop, 1 data, 2 config
+ *     'm'                         [1, index, term, [[voterId, directoryId] ...], chainCrc, dataBytes, dataCrc, chunkCount], or
+ *                                 [2, ...] with [voterId, directoryId, endpoint ('' for none)]
  *     's' index:u64 chunk:u32     [1, bytes]
+ *     'p'                         [1, index, term, [[voterId, directoryId, endpoint] ...], dataBytes, dataCrc]
+ *
+ * 'p' is the header of a snapshot that is still coming from the leader; its chunks lie beside those of the snapshot under 'm'.
  *
  * `previousCrc` is the CRC of the entry before: each entry so vouches for all before it. The first entry after a snapshot links
  * to the snapshot's `chainCrc`, which is the CRC of the snapshot's last entry where that is known.
@@ -25,6 +41,7 @@ const packr = new Packr({ useRecords: false, variableMapSize: true })
 export const formatKey = Buffer.from('f')
 export const hardStateKey = Buffer.from('h')
 export const manifestKey = Buffer.from('m')
+export const partialKey = Buffer.from('p')
 export const entryKeys = { from: Buffer.from('l'), end: Buffer.from('m') }
 export const chunkKeys = { from: Buffer.from('s'), end: Buffer.from('t') }
 
@@ -62,8 +79,8 @@ export function crcOf(sealed: Uint8Array): number {
   return viewOf(sealed).getUint32(0)
 }
 
-/** The fields after the version. `name` is for the error. Byte fields are views of `sealed`. */
-export function unseal(sealed: Uint8Array, name: string): Fields {
+/** The fields after the version, which is 1 to `maxVersion`. `name` is for the error. Byte fields are views of `sealed`. */
+export function unseal(sealed: Uint8Array, name: string, maxVersion = 1): Fields {
   if (sealed.length < 5 || crcOf(sealed) !== crc32(sealed.subarray(4))) {
     throw new RaftStorageError(`Checksum of ${name} does not match`)
   }
@@ -74,9 +91,11 @@ export function unseal(sealed: Uint8Array, name: string): Fields {
     throw new RaftStorageError(`Encoding of ${name} is not valid`, { cause })
   }
   if (!Array.isArray(body) || body.length === 0) throw new RaftStorageError(`Encoding of ${name} is not valid`)
-  if (body[0] !== 1)
-    throw new RaftStorageError(`Version ${String(body[0])} of ${name} is not known; this program reads 1`)
-  return new Fields(body.slice(1), name)
+  const version: unknown = body[0]
+  if (!Number.isInteger(version) || (version as number) < 1 || (version as number) > maxVersion) {
+    throw new RaftStorageError(`Version ${String(version)} of ${name} is not known; this program reads ${maxVersion}`)
+  }
+  return new Fields(body.slice(1), name, version as number)
 }
 
 function viewOf(bytes: Uint8Array): DataView {
@@ -87,11 +106,14 @@ function viewOf(bytes: Uint8Array): DataView {
 export class Fields {
   readonly #values: readonly unknown[]
   readonly #name: string
+  /** Of the value. */
+  readonly version: number
   #next = 0
 
-  constructor(values: readonly unknown[], name: string) {
+  constructor(values: readonly unknown[], name: string, version: number) {
     this.#values = values
     this.#name = name
+    this.version = version
   }
 
   /** A whole number from `min` on. */
@@ -119,7 +141,7 @@ export class Fields {
     if (!Array.isArray(value)) this.#refuse()
     return (value as unknown[]).map((row) => {
       if (!Array.isArray(row)) this.#refuse()
-      return new Fields(row as unknown[], this.#name)
+      return new Fields(row as unknown[], this.#name, this.version)
     })
   }
 
@@ -128,7 +150,7 @@ export class Fields {
   }
 }
 
-const entryTypes: readonly EntryType[] = ['noop', 'data']
+const entryTypes: readonly EntryType[] = ['noop', 'data', 'config']
 
 export function encodeEntry(entry: Entry, previousCrc: number): Buffer {
   return seal([1, entry.index, entry.term, entryTypes.indexOf(entry.type), previousCrc, entry.data])
@@ -146,16 +168,18 @@ export function decodeEntry(sealed: Uint8Array, name: string): { entry: Entry; p
   return { entry: { index, term, type, data }, previousCrc, crc: crcOf(sealed) }
 }
 
-export function encodeHardState({ term, votedFor, commitIndex }: HardState): Buffer {
-  return seal([1, term, votedFor ?? -1, commitIndex])
+export function encodeHardState({ term, votedFor, votedDirectoryId, commitIndex }: HardState): Buffer {
+  if (votedFor === null || votedDirectoryId === null) return seal([1, term, votedFor ?? -1, commitIndex])
+  return seal([2, term, votedFor, commitIndex, votedDirectoryId])
 }
 
 export function decodeHardState(sealed: Uint8Array): HardState {
-  const fields = unseal(sealed, 'the hard state')
+  const fields = unseal(sealed, 'the hard state', 2)
   const term = fields.integer() as Term
   const votedFor = fields.integer(-1)
   const commitIndex = fields.integer() as LogIndex
-  return { term, votedFor: votedFor === -1 ? null : (votedFor as NodeId), commitIndex }
+  const votedDirectoryId = fields.version === 2 ? (fields.text() as Uuid) : null
+  return { term, votedFor: votedFor === -1 ? null : (votedFor as NodeId), votedDirectoryId, commitIndex }
 }
 
 /** What is kept of a snapshot beside its data. */
@@ -188,18 +212,47 @@ export function manifestOf(snapshot: Snapshot, chainCrc: number | undefined): Ma
 
 export function encodeManifest(manifest: Manifest): Buffer {
   const { index, term, membership, chainCrc, dataBytes, dataCrc, chunkCount } = manifest
-  const voters = membership.voters.map(({ id, directoryId }) => [id, directoryId])
-  return seal([1, index, term, voters, chainCrc, dataBytes, dataCrc, chunkCount])
+  const hasEndpoints = membership.voters.some(({ endpoint }) => endpoint !== undefined)
+  const voters = hasEndpoints
+    ? votersWithEndpoints(membership)
+    : membership.voters.map(({ id, directoryId }) => [id, directoryId])
+  return seal([hasEndpoints ? 2 : 1, index, term, voters, chainCrc, dataBytes, dataCrc, chunkCount])
+}
+
+function votersWithEndpoints({ voters }: Membership): unknown[] {
+  return voters.map(({ id, directoryId, endpoint }) => [id, directoryId, endpoint ?? ''])
+}
+
+function readVoters(fields: Fields, hasEndpoints: boolean): Membership {
+  const voters = fields.rows().map((row): Voter => {
+    const voter = { id: row.integer() as NodeId, directoryId: row.text() as Uuid }
+    const endpoint = hasEndpoints ? row.text() : ''
+    return endpoint === '' ? voter : { ...voter, endpoint }
+  })
+  return { voters }
+}
+
+export function encodePartialHeader({ index, term, membership, totalBytes, dataCrc }: SnapshotHeader): Buffer {
+  return seal([1, index, term, votersWithEndpoints(membership), totalBytes, dataCrc])
+}
+
+export function decodePartialHeader(sealed: Uint8Array): SnapshotHeader {
+  const fields = unseal(sealed, 'the header of the partial snapshot')
+  return {
+    index: fields.integer(1) as LogIndex,
+    term: fields.integer(1) as Term,
+    membership: readVoters(fields, true),
+    totalBytes: fields.integer(),
+    dataCrc: fields.integer(),
+  }
 }
 
 export function decodeManifest(sealed: Uint8Array): Manifest {
-  const fields = unseal(sealed, 'the snapshot manifest')
+  const fields = unseal(sealed, 'the snapshot manifest', 2)
   return {
     index: fields.integer() as LogIndex,
     term: fields.integer() as Term,
-    membership: {
-      voters: fields.rows().map((row): Voter => ({ id: row.integer() as NodeId, directoryId: row.text() as Uuid })),
-    },
+    membership: readVoters(fields, fields.version === 2),
     chainCrc: fields.integer(),
     dataBytes: fields.integer(),
     dataCrc: fields.integer(),
@@ -208,7 +261,16 @@ export function decodeManifest(sealed: Uint8Array): Manifest {
 }
 
 export function encodeChunk(data: Uint8Array, chunk: number): Buffer {
-  return seal([1, data.subarray(chunk * chunkBytes, (chunk + 1) * chunkBytes)])
+  return encodeChunkBytes(data.subarray(chunk * chunkBytes, (chunk + 1) * chunkBytes))
+}
+
+/** Chunks from a leader are stored as they come: of any size. */
+export function encodeChunkBytes(bytes: Uint8Array): Buffer {
+  return seal([1, bytes])
+}
+
+export function decodeChunk(sealed: Uint8Array): Uint8Array {
+  return unseal(sealed, 'a chunk').bytes()
 }
 
 /** The data of a snapshot from its chunks, in order. */

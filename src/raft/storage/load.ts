@@ -1,10 +1,12 @@
-import type { Entry, HardState, LogIndex, Snapshot } from '../core/types.ts'
+import type { Entry, HardState, LogIndex, Snapshot, SnapshotHeader } from '../core/types.ts'
 import {
   chunkKey,
   chunkKeys,
+  decodeChunk,
   decodeEntry,
   decodeHardState,
   decodeManifest,
+  decodePartialHeader,
   entryKey,
   entryKeys,
   formatKey,
@@ -13,6 +15,7 @@ import {
   joinChunks,
   type Manifest,
   manifestKey,
+  partialKey,
   unseal,
 } from './encoding.ts'
 import { RaftStorageError } from './errors.ts'
@@ -33,6 +36,14 @@ export interface LoadedState {
   /** Of each entry. */
   readonly crcs: Map<LogIndex, number>
   readonly witnessed: QuorumState | undefined
+  readonly partial: KeptPartial | undefined
+}
+
+/** The chunks of a snapshot from the leader that are there, apart from the log. */
+export interface KeptPartial {
+  readonly header: SnapshotHeader
+  readonly chunkCount: number
+  readonly bytes: number
 }
 
 /**
@@ -47,19 +58,21 @@ export async function loadState(
   await checkFormat(store, witnessed)
   const hardStateValue = await store.get(hardStateKey)
   const manifestValue = await store.get(manifestKey)
+  const partialValue = await store.get(partialKey)
   if (hardStateValue === undefined) throw lost('The hard state (term and vote) is gone')
   if (manifestValue === undefined) throw lost('The snapshot manifest is gone')
   const hardState = decoded(() => decodeHardState(hardStateValue))
   const manifest = decoded(() => decodeManifest(manifestValue))
-  const snapshot: Snapshot = {
-    index: manifest.index,
-    term: manifest.term,
-    membership: manifest.membership,
-    data: await readChunks(store, manifest),
+  const header = partialHeaderOf(partialValue, Math.max(hardState.commitIndex, manifest.index))
+  const { data, partial } = await readChunks(store, manifest, header)
+  if (partialValue !== undefined && partial === undefined) {
+    await store.batch([{ type: 'delete', key: partialKey }], { sync: false })
   }
+  const { index, term, membership } = manifest
+  const snapshot: Snapshot = { index, term, membership, data }
   const crcs = new Map<LogIndex, number>()
   const entries = await readEntries(store, manifest, crcs)
-  const state: LoadedState = { hardState, manifest, snapshot, entries, crcs, witnessed }
+  const state: LoadedState = { hardState, manifest, snapshot, entries, crcs, witnessed, partial }
   checkReach(state)
   if (hasWitness) checkWitness(state)
   return state
@@ -129,17 +142,55 @@ async function readEntries(store: KeyValueStore, manifest: Manifest, crcs: Map<L
   return entries
 }
 
-/** The data of the snapshot; leftovers of one whose writing a crash cut short are removed. */
-async function readChunks(store: KeyValueStore, manifest: Manifest): Promise<Uint8Array> {
+/** Undefined when there is nothing to go on from. Nothing was promised for a partial snapshot: one that is damaged is asked for anew. */
+function partialHeaderOf(value: Uint8Array | undefined, knownIndex: number): SnapshotHeader | undefined {
+  if (value === undefined) return undefined
+  try {
+    const header = decodePartialHeader(value)
+    return header.index > knownIndex ? header : undefined
+  } catch (error) {
+    if (error instanceof RaftStorageError) return undefined
+    throw error
+  }
+}
+
+/**
+ * The data of the snapshot, and what is there of the one with `header`; leftovers of others whose writing a crash cut short are
+ * removed.
+ */
+async function readChunks(
+  store: KeyValueStore,
+  manifest: Manifest,
+  header: SnapshotHeader | undefined,
+): Promise<{ data: Uint8Array; partial: KeptPartial | undefined }> {
   const chunks: Uint8Array[] = []
   const leftovers: KeyValueOperation[] = []
+  let partial: KeptPartial | undefined = header && { header, chunkCount: 0, bytes: 0 }
   for await (const [key, value] of store.iterate(chunkKeys.from, chunkKeys.end)) {
-    if (chunkKey(manifest.index, chunks.length).compare(key) === 0) chunks.push(value)
-    else leftovers.push({ type: 'delete', key })
+    if (chunkKey(manifest.index, chunks.length).compare(key) === 0) {
+      chunks.push(value)
+      continue
+    }
+    const bytes = partial && bytesOfNext(partial, key, value)
+    if (partial === undefined || bytes === undefined) leftovers.push({ type: 'delete', key })
+    else partial = { ...partial, chunkCount: partial.chunkCount + 1, bytes: partial.bytes + bytes }
   }
   const data = decoded(() => joinChunks(manifest, chunks))
   if (leftovers.length > 0) await store.batch(leftovers, { sync: false })
-  return data
+  return { data, partial: partial?.chunkCount === 0 ? undefined : partial }
+}
+
+/** Undefined when it isn't the next chunk of `partial`, whole. */
+function bytesOfNext(partial: KeptPartial, key: Uint8Array, value: Uint8Array): number | undefined {
+  const { header, chunkCount, bytes } = partial
+  if (chunkKey(header.index, chunkCount).compare(key) !== 0) return undefined
+  try {
+    const { length } = decodeChunk(value)
+    return bytes + length <= header.totalBytes ? length : undefined
+  } catch (error) {
+    if (error instanceof RaftStorageError) return undefined
+    throw error
+  }
 }
 
 /** What the parts say of each other. */

@@ -1,25 +1,42 @@
+import { crc32 } from 'node:zlib'
 import { assert, messageOf } from '../../base/index.ts'
 import type { Timer, Timers } from '../../platform/index.ts'
 import { MemoryLog } from '../core/memory-log.ts'
-import type { HardState, LogIndex, LogView, Membership, Ready, Snapshot, Term } from '../core/types.ts'
+import type {
+  Entry,
+  HardState,
+  LogIndex,
+  LogView,
+  Membership,
+  PartialSnapshot,
+  Ready,
+  Snapshot,
+  SnapshotChunk,
+  Term,
+} from '../core/types.ts'
 import {
   chunkKey,
   crcOf,
+  decodeChunk,
   encodeChunk,
+  encodeChunkBytes,
   encodeEntry,
   encodeHardState,
   encodeManifest,
+  encodePartialHeader,
   entryKey,
   formatKey,
   formatVersion,
   hardStateKey,
+  type Manifest,
   manifestKey,
   manifestOf,
+  partialKey,
   seal,
 } from './encoding.ts'
 import { RaftStorageError } from './errors.ts'
 import type { KeyValueOperation, KeyValueStore } from './key-value-store.ts'
-import { loadState } from './load.ts'
+import { type KeptPartial, loadState } from './load.ts'
 import type { QuorumState, QuorumStateStore } from './quorum-state.ts'
 
 export interface RaftStorageOptions {
@@ -28,12 +45,15 @@ export interface RaftStorageOptions {
   /** Undefined for a store that is not meant to survive its process. */
   readonly quorumState: QuorumStateStore | undefined
   readonly timers: Timers
-  /** The first voters, for an empty store; undefined refuses one. Without effect on a store that has been formatted. */
+  /**
+   * The first voters, the same for all of them, for an empty store; without voters for a node that is to follow a quorum
+   * that exists, as one whose disk was wiped must; undefined refuses an empty store. Without effect on one that has been formatted.
+   */
   readonly bootstrap: Membership | undefined
 }
 
 /** The parts of a `Ready` that go to the disk. */
-export type Persistable = Pick<Ready, 'entriesToPersist' | 'hardState' | 'snapshot'>
+export type Persistable = Pick<Ready, 'entriesToPersist' | 'hardState' | 'snapshot' | 'snapshotChunks'>
 
 /** How long the quorum-state file may lag behind the log, in time and in entries: what a damaged log can lose unnoticed. */
 const quorumStateDelayMs = 100
@@ -61,6 +81,8 @@ export class RaftStorage {
   #chunkCount: number
   /** First entry in the store, which may be one that the log in memory uses only as its base. */
   #firstStoredIndex: LogIndex
+  /** What is there of a snapshot from the leader, apart from all else until it is whole. */
+  #partial: KeptPartial | undefined
   /** What the quorum-state file says. */
   #witnessed: QuorumState | undefined
   #witnessTimer: Timer | undefined
@@ -97,6 +119,7 @@ export class RaftStorage {
     this.#chunkCount = loaded.manifest.chunkCount
     this.#firstStoredIndex = loaded.entries[0]?.index ?? ((loaded.snapshot.index + 1) as LogIndex)
     this.#witnessed = loaded.witnessed
+    this.#partial = loaded.partial
   }
 
   /** What is durable. */
@@ -106,6 +129,11 @@ export class RaftStorage {
 
   get hardState(): HardState {
     return this.#hardState
+  }
+
+  /** What the core may go on from. */
+  get partialSnapshot(): PartialSnapshot | undefined {
+    return this.#partial && { header: this.#partial.header, nextOffset: this.#partial.bytes }
   }
 
   /** Called at the first failure, also when it is one of a write that nobody waits for. */
@@ -123,7 +151,19 @@ export class RaftStorage {
     this.#notedHardState = hardState
   }
 
-  async #persist({ entriesToPersist, hardState = this.#notedHardState, snapshot }: Persistable): Promise<void> {
+  async #persist(ready: Persistable): Promise<void> {
+    const { entriesToPersist, hardState, snapshot, snapshotChunks } = ready
+    const hasState = entriesToPersist.length > 0 || hardState !== undefined || snapshot !== undefined
+    if (hasState) await this.#persistState(entriesToPersist, hardState, snapshot)
+    // After the snapshot, whose own chunks are there already: these may be the first of another one, and replace them.
+    for (const chunk of snapshotChunks) await this.#keepChunk(chunk)
+  }
+
+  async #persistState(
+    entriesToPersist: readonly Entry[],
+    hardState: HardState | undefined = this.#notedHardState,
+    snapshot?: Snapshot,
+  ): Promise<void> {
     this.#notedHardState = undefined
     const firstReplaced = snapshot !== undefined ? this.#firstStoredIndex : (entriesToPersist[0]?.index ?? Infinity)
     if (firstReplaced <= this.#log.lastIndex)
@@ -131,10 +171,10 @@ export class RaftStorage {
     const operations: KeyValueOperation[] = []
     let lastIndex = this.#log.lastIndex
     let previousCrc = this.#crcAt(((entriesToPersist[0]?.index ?? lastIndex + 1) - 1) as LogIndex)
-    const manifest = snapshot === undefined ? undefined : manifestOf(snapshot, undefined)
+    const manifest = snapshot === undefined ? undefined : this.#manifestOfIncoming(snapshot)
     if (snapshot !== undefined && manifest !== undefined) {
-      for (let chunk = 0; chunk < manifest.chunkCount; chunk++) await this.#writeChunk(snapshot, chunk)
       operations.push({ type: 'put', key: manifestKey, value: encodeManifest(manifest) })
+      operations.push({ type: 'delete', key: partialKey })
       for (let i = 0; i < this.#chunkCount; i++) {
         operations.push({ type: 'delete', key: chunkKey(this.#log.snapshot.index, i) })
       }
@@ -165,6 +205,7 @@ export class RaftStorage {
     if (hardState !== undefined) this.#hardState = hardState
     if (snapshot !== undefined && manifest !== undefined) {
       this.#log.install(snapshot)
+      this.#partial = undefined
       this.#crcs.clear()
       this.#chainCrc = manifest.chainCrc
       this.#chunkCount = manifest.chunkCount
@@ -179,6 +220,68 @@ export class RaftStorage {
     else if (entriesToPersist.length > 0) await this.#witnessSoon()
   }
 
+  /** The chunks of a snapshot to install were kept before it came: what makes them the snapshot is the manifest. */
+  #manifestOfIncoming(snapshot: Snapshot): Manifest {
+    const partial = this.#partial
+    assert(partial?.header.index === snapshot.index, 'the chunks of a snapshot come before it')
+    return { ...manifestOf(snapshot, undefined), chunkCount: partial.chunkCount }
+  }
+
+  /** Not synced: a crash may cost some of the last chunks, which are then asked for again. */
+  async #keepChunk({ header, offset, data }: SnapshotChunk): Promise<void> {
+    const operations: KeyValueOperation[] = []
+    if (offset === 0) {
+      operations.push(...this.#dropPartial(), { type: 'put', key: partialKey, value: encodePartialHeader(header) })
+      this.#partial = { header, chunkCount: 0, bytes: 0 }
+    }
+    const partial = this.#partial
+    assert(partial?.header.index === header.index && partial.bytes === offset, 'chunks come in order')
+    const key = chunkKey(header.index, partial.chunkCount)
+    // A snapshot without data has no chunk, but a header.
+    if (data.length > 0) operations.push({ type: 'put', key, value: encodeChunkBytes(data) })
+    await this.#store.batch(operations, { sync: false })
+    const chunkCount = partial.chunkCount + (data.length > 0 ? 1 : 0)
+    this.#partial = { header, chunkCount, bytes: offset + data.length }
+  }
+
+  /** What removes it from the store; in memory it is gone at once. */
+  #dropPartial(): KeyValueOperation[] {
+    const partial = this.#partial
+    if (partial === undefined) return []
+    this.#partial = undefined
+    const operations: KeyValueOperation[] = [{ type: 'delete', key: partialKey }]
+    for (let i = 0; i < partial.chunkCount; i++) {
+      operations.push({ type: 'delete', key: chunkKey(partial.header.index, i) })
+    }
+    return operations
+  }
+
+  /**
+   * Puts together the snapshot at `index`, all of whose chunks were persisted. Undefined when they aren't what the header says, or
+   * not there any more: it has to be sent anew.
+   */
+  async assembleSnapshot(index: LogIndex): Promise<Snapshot | undefined> {
+    let snapshot: Snapshot | undefined
+    await this.#enqueue(async () => {
+      const partial = this.#partial
+      if (partial?.header.index !== index || partial.bytes !== partial.header.totalBytes) return
+      const { header } = partial
+      const chunks: Uint8Array[] = []
+      for (let i = 0; i < partial.chunkCount; i++) {
+        const value = await this.#store.get(chunkKey(index, i))
+        if (value === undefined) throw new RaftStorageError(`Chunk ${i} of the snapshot at index ${index} is gone`)
+        chunks.push(decodeChunk(value))
+      }
+      const data = Buffer.concat(chunks)
+      if (crc32(data) === header.dataCrc) {
+        snapshot = { index, term: header.term, membership: header.membership, data }
+      } else {
+        await this.#store.batch(this.#dropPartial(), { sync: false })
+      }
+    })
+    return snapshot
+  }
+
   /**
    * A snapshot of the own state machine, whose entries up to `index` (committed, in the log) `data` stands for. Of the entries in
    * it the last `keptEntries` stay in the log, for followers that are a little behind. Without effect when the log has a
@@ -188,8 +291,13 @@ export class RaftStorage {
     const term = this.#log.term(index)
     if (index <= this.#log.snapshot.index) return
     assert(typeof term === 'number', 'a snapshot is of an entry in the log')
-    const snapshot: Snapshot = { index, term, membership: this.#log.snapshot.membership, data }
+    const snapshot: Snapshot = { index, term, membership: this.#log.membershipAt(index), data }
     const manifest = manifestOf(snapshot, this.#crcAt(index))
+    // What the leader sent up to here is of no use any more, and its chunks may have the same keys.
+    await this.#enqueue(async () => {
+      if (this.#partial === undefined || this.#partial.header.index > index) return
+      await this.#store.batch(this.#dropPartial(), { sync: false })
+    })
     // Each chunk waits in the queue by itself, so that votes and entries get in between.
     for (let chunk = 0; chunk < manifest.chunkCount; chunk++) {
       await this.#enqueue(() => this.#writeChunk(snapshot, chunk))
@@ -246,8 +354,7 @@ export class RaftStorage {
     this.#witnessTimer?.cancel()
     this.#witnessTimer = undefined
     const flush = async (): Promise<void> => {
-      if (this.#notedHardState !== undefined)
-        await this.#persist({ entriesToPersist: [], hardState: undefined, snapshot: undefined })
+      if (this.#notedHardState !== undefined) await this.#persistState([])
       await this.#witness()
     }
     await this.#enqueue(flush).catch(() => undefined) // who made the failing call was told
@@ -338,7 +445,7 @@ async function formatIfEmpty(
   for await (const _ of store.iterate(new Uint8Array(0), Uint8Array.of(255))) return
   if ((await quorumState?.read()) !== undefined) return
   const snapshot: Snapshot = { index: 0 as LogIndex, term: 0 as Term, membership, data: new Uint8Array(0) }
-  const hardState: HardState = { term: 0 as Term, votedFor: null, commitIndex: 0 as LogIndex }
+  const hardState: HardState = { term: 0 as Term, votedFor: null, votedDirectoryId: null, commitIndex: 0 as LogIndex }
   await store.batch(
     [
       { type: 'put', key: formatKey, value: seal([1, formatVersion]) },

@@ -1,13 +1,16 @@
-import type {
-  Entry,
-  LogIndex,
-  MemoryLog,
-  Message,
-  NodeId,
-  RaftCore,
-  RaftLog,
-  Ready,
-  Term,
+import type { Uuid } from '../../../src/base/index.ts'
+import {
+  decodeMembership,
+  type Entry,
+  type LogIndex,
+  type Membership,
+  type MemoryLog,
+  type Message,
+  type NodeId,
+  type RaftCore,
+  type RaftLog,
+  type Ready,
+  type Term,
 } from '../../../src/raft/index.ts'
 
 /** What the checker sees of a node. */
@@ -19,11 +22,12 @@ export interface Observed {
 }
 
 export interface Disk {
+  readonly directoryId: Uuid
   readonly log: MemoryLog
   readonly term: Term
 }
 
-class InvariantViolation extends Error {
+export class InvariantViolation extends Error {
   override readonly name = 'InvariantViolation'
 }
 
@@ -32,7 +36,10 @@ class InvariantViolation extends Error {
  * entry that was checked when it came holds for all before it.
  */
 export class Checker {
-  readonly #voterCount: number
+  /** By what is committed. */
+  #membership: Membership
+  /** Indexes of committed 'config' entries. */
+  readonly #membershipIndexes = new Set<LogIndex>()
   readonly #disks: readonly Disk[]
   readonly #leaders = new Map<Term, NodeId>()
   /** By `term * 2^32 + index`: what the entry holds and the term before it. */
@@ -44,12 +51,17 @@ export class Checker {
   /** State of the machine after each index. */
   readonly #states: number[] = []
   readonly #votes = new Map<string, NodeId>()
+  readonly #memberships = new Map<NodeId, { membership: Membership; index: LogIndex; term: Term }>()
   readonly #seen = new Map<NodeId, { term: Term; commitIndex: LogIndex; appliedIndex: LogIndex }>()
 
-  /** `disks` of all voters, up or down. */
-  constructor(voterCount: number, disks: readonly Disk[]) {
-    this.#voterCount = voterCount
+  /** `disks` of all nodes, up or down, by id. */
+  constructor(membership: Membership, disks: readonly Disk[]) {
+    this.#membership = membership
     this.#disks = disks
+  }
+
+  get membershipsCommitted(): number {
+    return this.#membershipIndexes.size
   }
 
   get lastCommitted(): number {
@@ -67,14 +79,41 @@ export class Checker {
       this.#require(appliedIndex >= seen.appliedIndex, node, `applied index went back to ${appliedIndex}`)
     }
     if (seen?.commitIndex !== commitIndex) this.#checkCommitted(node, seen?.commitIndex ?? 0)
+    this.#checkMembership(node)
     if (core.role === 'leader') this.#checkLeader(node)
     const inOrder = node.disk.log.snapshot.index <= appliedIndex && appliedIndex <= commitIndex
     this.#require(inOrder && commitIndex <= log.lastIndex, node, 'snapshot <= applied <= commit <= last')
     this.#seen.set(node.id, { term, commitIndex, appliedIndex })
   }
 
+  /** Who votes is what the last 'config' entry in the log says, committed or not. */
+  #checkMembership(node: Observed): void {
+    const { log, core } = node
+    const { membership } = core
+    const known = this.#memberships.get(node.id)
+    const index = log.lastIndex
+    // Only a change of the log's end, or of what is believed, can make it false.
+    if (known?.membership === membership && known.index === index && known.term === log.term(index)) return
+    this.#memberships.set(node.id, { membership, index, term: log.term(index) as Term })
+    let expected = log.snapshot.membership
+    for (let at = index; at > log.snapshot.index; at = (at - 1) as LogIndex) {
+      const { type, data } = log.entries(at, at, 0)[0]!
+      if (type !== 'config') continue
+      expected = decodeMembership(data)
+      break
+    }
+    this.#require(textOf(expected) === textOf(membership), node, 'goes by another membership than its log says')
+  }
+
+  /** A disk that is new knows nothing. */
+  afterWipe(id: NodeId): void {
+    this.#seen.delete(id)
+    this.checkDurability()
+  }
+
   /** A process that starts again may know less of what was committed, but never of terms. */
   afterRestart(node: Observed): void {
+    this.#memberships.delete(node.id)
     const seen = this.#seen.get(node.id)
     if (seen !== undefined) {
       this.#seen.set(node.id, { term: node.core.term, commitIndex: 0 as LogIndex, appliedIndex: 0 as LogIndex })
@@ -85,7 +124,12 @@ export class Checker {
   #checkLeader(node: Observed): void {
     const { term } = node.core
     const known = this.#leaders.get(term)
-    if (known === node.id) return
+    if (known === node.id) {
+      this.#checkOneChange(node)
+      return
+    }
+    const isBeingRemoved = node.log.membershipIndex > node.core.commitIndex
+    this.#require(node.core.hasVote || isBeingRemoved, node, `leads term ${term} without a vote`)
     this.#require(known === undefined, node, `leads term ${term}, as node ${known} does`)
     this.#leaders.set(term, node.id)
     // Leader completeness: what was committed in earlier terms; the last of these entries stands for all before it. (A
@@ -93,6 +137,15 @@ export class Checker {
     let index = this.lastCommitted as LogIndex
     while (index > 0 && (this.#committedIn[index] ?? 0) >= term) index = (index - 1) as LogIndex
     this.#require(this.#holds(node.log, index), node, `was elected without committed entry ${index}`)
+  }
+
+  /** At most one change of voters is not committed: with two, majorities might not meet. */
+  #checkOneChange({ id, log }: Observed): void {
+    if (log.membershipIndex <= this.lastCommitted) return
+    const from = Math.max(this.lastCommitted + 1, log.firstIndex) as LogIndex
+    const open = log.entries(from, log.lastIndex, Number.POSITIVE_INFINITY).filter(({ type }) => type === 'config')
+    if (open.length > 1)
+      throw new InvariantViolation(`Node ${id}: leads with ${open.length} changes of voters under way`)
   }
 
   /** Whether a log has the committed entry at `index`, or a snapshot of it. */
@@ -114,19 +167,30 @@ export class Checker {
       )
       this.#committed[index] = term
       this.#committedIn[index] ??= node.core.term
+      if (known === undefined) this.#noteCommitted(node.log.entries(index as LogIndex, index as LogIndex, 0)[0]!)
     }
     this.checkDurability()
   }
 
-  /** After each change of a disk: the last committed entry is on a majority of them, and so are all before it. */
+  #noteCommitted({ index, type, data }: Entry): void {
+    if (type !== 'config') return
+    this.#membership = decodeMembership(data)
+    this.#membershipIndexes.add(index)
+  }
+
+  /**
+   * After each change of a disk: no majority of the voters can be made of those that lack the last committed entry, and so none
+   * that lacks one before it. A voter whose disk was wiped can't be part of any.
+   */
   checkDurability(): void {
     const index = this.lastCommitted as LogIndex
-    let count = 0
-    for (const disk of this.#disks) {
-      if (this.#holds(disk.log, index)) count++
-    }
-    if (count > this.#voterCount / 2) return
-    throw new InvariantViolation(`Committed entry ${index} is on ${count} of ${this.#voterCount} disks`)
+    const { voters } = this.#membership
+    const lacking = voters.filter(({ id, directoryId }) => {
+      const disk = this.#disks[id]!
+      return disk.directoryId === directoryId && !this.#holds(disk.log, index)
+    })
+    if (lacking.length <= voters.length / 2) return
+    throw new InvariantViolation(`Committed entry ${index} is missing on ${lacking.length} of ${voters.length} disks`)
   }
 
   /** What a node is about to write: log matching, entry by entry. */
@@ -147,13 +211,19 @@ export class Checker {
 
   /** What a node says must be on its disk already. */
   onSend(node: Observed, message: Message): void {
-    const isPromise = message.type !== 'preVote' && message.type !== 'preVoteAnswer'
+    const isPromise = !['preVote', 'preVoteAnswer', 'follow', 'leaderHint'].includes(message.type)
     this.#require(!isPromise || message.term <= node.disk.term, node, `sent ${message.type} of a term not on its disk`)
-    if (message.type === 'vote') this.#onVote(node.id, message.term, node.id)
-    if (message.type === 'voteAnswer' && message.granted) this.#onVote(node.id, message.term, message.to)
+    const { directoryId } = node.core
+    if (message.type === 'vote') this.#onVote(directoryId, message.term, node.id)
+    if (message.type === 'voteAnswer' && message.granted) this.#onVote(directoryId, message.term, message.to)
   }
 
-  #onVote(voter: NodeId, term: Term, candidate: NodeId): void {
+  /** `node` may answer a read that began when all up to `committed` was committed, once it applied `index`. */
+  onRead(node: Observed, committed: number, index: LogIndex): void {
+    this.#require(index >= committed, node, `answers a read as of entry ${index} that began after ${committed}`)
+  }
+
+  #onVote(voter: Uuid, term: Term, candidate: NodeId): void {
     const key = `${voter}:${term}`
     const known = this.#votes.get(key)
     if (known !== undefined && known !== candidate) {
@@ -189,4 +259,8 @@ export class Checker {
   #require(holds: boolean, node: Observed, what: string): void {
     if (!holds) throw new InvariantViolation(`Node ${node.id}: ${what}`)
   }
+}
+
+function textOf({ voters }: Membership): string {
+  return voters.map(({ id, directoryId }) => `${id}@${directoryId}`).join(' ')
 }

@@ -1,4 +1,4 @@
-import { zeroUuid } from '../../../src/base/index.ts'
+import type { Uuid } from '../../../src/base/index.ts'
 import {
   defaultRaftConfig,
   type Entry,
@@ -13,9 +13,10 @@ import {
   RaftLog,
   type Ready,
   type Snapshot,
+  type SnapshotChunk,
   type Term,
 } from '../../../src/raft/index.ts'
-import { Checker } from './checker.ts'
+import { Checker, InvariantViolation } from './checker.ts'
 import { EventQueue } from './event-queue.ts'
 import { SeededRandom } from './random.ts'
 
@@ -25,6 +26,16 @@ export interface Mutation {
   /** What the disk is given instead of `hardState`. */
   readonly alterHardState?: (hardState: HardState) => HardState
   readonly sendsBeforeSync?: boolean
+  /** What the bug needs much of: few voters that change often, reads from leaders that others take for dead, or leaders that crash. */
+  readonly needs?: 'changes' | 'reads' | 'elections'
+  /** A read is answered without asking anyone. */
+  readonly confirmsReadsAtOnce?: boolean
+  /** What comes of another snapshot is added to what there is. */
+  readonly keepsStaleChunks?: boolean
+  /** A wiped disk keeps its name. */
+  readonly keepsDirectoryId?: boolean
+  /** What arrives at `core` instead of `message`. */
+  readonly alterMessage?: (core: RaftCore, message: Message) => Message
   /** Called with each message that `core` sends. */
   readonly onSend?: (core: RaftCore, message: Message) => void
   /** Called after `message` was stepped. */
@@ -38,6 +49,10 @@ export interface RunResult {
   readonly committed: number
   readonly maxTerm: number
   readonly snapshotsInstalled: number
+  readonly membershipsCommitted: number
+  readonly readsConfirmed: number
+  readonly handovers: number
+  readonly wipes: number
   /** Of all events in order. */
   readonly traceHash: number
 }
@@ -49,7 +64,7 @@ const progressTimeouts = 100
 /** The same for all of the quiet time: some runs copy a long log with one small message in flight. */
 const livenessTimeouts = 2000
 
-const faultKinds = ['crash', 'crash-all', 'partition', 'isolate', 'one-way', 'stall', 'heal'] as const
+const faultKinds = ['crash', 'crash-all', 'partition', 'isolate', 'one-way', 'stall', 'wipe', 'hint', 'heal'] as const
 type FaultKind = (typeof faultKinds)[number]
 
 /** How hostile one run is: every kind of fault is on or off, and its rate differs, from seed to seed. */
@@ -66,14 +81,26 @@ interface Faults {
   readonly compaction: number
   readonly keptEntries: number
   readonly proposeEvery: number
+  readonly readEvery: number
+  /** Between attempts to change the voters, or to hand leadership over. 0: never. */
+  readonly changeEvery: number
   /** The host goes on to step and tick while a write is under way. */
   readonly stepsDuringWrite: boolean
 }
 
-/** One voter: its core while it runs, its disk always. */
+/** Chunks of a snapshot that is coming are not synced. */
+interface SimulatedDisk {
+  directoryId: Uuid
+  log: MemoryLog
+  term: Term
+  hardState: HardState
+  chunks: SnapshotChunk[]
+}
+
+/** One member: its core while it runs, its disk always. */
 class SimulatedNode {
   readonly id: NodeId
-  readonly disk: { log: MemoryLog; term: Term; hardState: HardState }
+  readonly disk: SimulatedDisk
   core!: RaftCore
   log!: RaftLog
   isUp: boolean = false
@@ -85,13 +112,27 @@ class SimulatedNode {
   appliedIndex = 0 as LogIndex
   state = 0
   tickPhase: number
+  /** What was committed when each read began. */
+  readonly reads = new Map<number, number>()
+  /** How many it has had. */
+  disks = 1
 
-  constructor(id: NodeId, log: MemoryLog, tickPhase: number) {
+  constructor(id: NodeId, membership: Membership, tickPhase: number) {
     this.id = id
-    const hardState: HardState = { term: 0 as Term, votedFor: null, commitIndex: 0 as LogIndex }
-    this.disk = { log, term: hardState.term, hardState }
+    this.disk = emptyDisk(directoryOf(id, 1), membership)
     this.tickPhase = tickPhase
   }
+}
+
+function directoryOf(id: NodeId, disk: number): Uuid {
+  return `${id}/${disk}` as Uuid
+}
+
+function emptyDisk(directoryId: Uuid, membership: Membership): SimulatedDisk {
+  const bootstrap: Snapshot = { index: 0 as LogIndex, term: 0 as Term, membership, data: new Uint8Array(0) }
+  const term = 0 as Term
+  const hardState: HardState = { term, votedFor: null, votedDirectoryId: null, commitIndex: 0 as LogIndex }
+  return { directoryId, log: new MemoryLog(bootstrap), term, hardState, chunks: [] }
 }
 
 /** N cores on a network, disks and clocks made of one seed. */
@@ -111,6 +152,9 @@ export class Simulator {
   #events = 0
   #proposals = 0
   #snapshotsInstalled = 0
+  #readsConfirmed = 0
+  #handovers = 0
+  #wipes = 0
   #traceHash = 0
 
   constructor(seed: number, mutation: Mutation = {}) {
@@ -118,13 +162,18 @@ export class Simulator {
     this.#mutation = mutation
     const random = new SeededRandom(seed)
     this.#random = random
-    const nodeCount = random.pick([1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 7])
-    const membership: Membership = {
-      voters: Array.from({ length: nodeCount }, (_, id) => ({ id: id as NodeId, directoryId: zeroUuid })),
-    }
-    const bootstrap: Snapshot = { index: 0 as LogIndex, term: 0 as Term, membership, data: new Uint8Array(0) }
-    this.#nodes = membership.voters.map(({ id }) => {
-      return new SimulatedNode(id, new MemoryLog(bootstrap), random.int(tickTime))
+    const changesOften = mutation.needs === 'changes'
+    const readsOften = mutation.needs === 'reads'
+    const electsOften = mutation.needs === 'elections'
+    const nodeCount = random.pick(changesOften ? [2, 3] : [1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 7])
+    const spareCount = random.pick(changesOften ? [2, 3] : [0, 0, 1, 2])
+    const voters = Array.from({ length: nodeCount }, (_, i) => {
+      const id = i as NodeId
+      return { id, directoryId: directoryOf(id, 1) }
+    })
+    this.#nodes = Array.from({ length: nodeCount + spareCount }, (_, i) => {
+      const membership = i < nodeCount ? { voters } : { voters: [] }
+      return new SimulatedNode(i as NodeId, membership, random.int(tickTime))
     })
     this.#config = {
       ...defaultRaftConfig,
@@ -135,7 +184,9 @@ export class Simulator {
       maxInflightBytes: random.pick([1, 100, 1 << 20]),
       maxUncommittedBytes: random.pick([200, 1 << 20]),
       maxCommittedBytesPerReady: random.pick([1, 50, 1 << 20]),
-      snapshotRetryTicks: random.between(20, 100),
+      maxSnapshotChunkBytes: random.pick([3, 16, 1 << 20]),
+      snapshotRetryTicks: random.between(5, 40),
+      falseHintTicks: random.pick([0, 100]),
     }
     this.#faults = {
       drop: random.pick([0, 0.01, 0.05, 0.2]),
@@ -143,16 +194,20 @@ export class Simulator {
       longDelay: random.pick([0, 0.01, 0.05]),
       maxLatency: random.pick([2, 5, 15, 40]),
       maxDiskDelay: random.pick([0, 2, 10, 50]),
-      nemesisEvery: random.pick([30, 100, 300, 1000]),
-      strikesLeaders: random.pick([0, 0.5, 0.9]),
-      kinds: faultKinds.filter((kind) => kind === 'heal' || random.chance(kind === 'crash-all' ? 0.2 : 0.6)),
+      nemesisEvery: readsOften || electsOften ? 30 : random.pick([30, 100, 300, 1000]),
+      strikesLeaders: electsOften ? 0.9 : random.pick([0, 0.5, 0.9]),
+      kinds: faultKinds.filter(
+        (kind) => kind === 'heal' || readsOften || random.chance(kind === 'crash-all' ? 0.2 : 0.6),
+      ),
       compaction: random.pick([0, 0.02, 0.2]),
       keptEntries: random.pick([0, 0, 3, 50]),
       proposeEvery: random.pick([3, 10, 30]),
+      readEvery: readsOften ? 3 : random.pick([5, 20, 100]),
+      changeEvery: changesOften ? 10 : electsOften ? 0 : random.pick([0, 20, 100, 300]),
       stepsDuringWrite: random.chance(0.5),
     }
     this.#checker = new Checker(
-      nodeCount,
+      { voters },
       this.#nodes.map((node) => node.disk),
     )
   }
@@ -162,6 +217,8 @@ export class Simulator {
     for (const node of this.#nodes) this.#start(node)
     this.#scheduleNemesis()
     this.#scheduleProposal()
+    this.#scheduleRead()
+    if (this.#faults.changeEvery > 0) this.#scheduleChange()
     while (this.#events < eventCount && this.#queue.runNext()) this.#events++
     this.#converge()
     return {
@@ -171,6 +228,10 @@ export class Simulator {
       committed: this.#checker.lastCommitted,
       maxTerm: Math.max(...this.#nodes.map((node) => node.disk.term)),
       snapshotsInstalled: this.#snapshotsInstalled,
+      membershipsCommitted: this.#checker.membershipsCommitted,
+      readsConfirmed: this.#readsConfirmed,
+      handovers: this.#handovers,
+      wipes: this.#wipes,
       traceHash: this.#traceHash,
     }
   }
@@ -178,16 +239,28 @@ export class Simulator {
   // ---- the host of one core: what raft-node.ts does, without promises ----
 
   #start(node: SimulatedNode): void {
-    const { log, hardState } = node.disk
+    const { log, hardState, directoryId, chunks } = node.disk
     const makeLog = this.#mutation.makeLog ?? ((durable, commitIndex) => new RaftLog(durable, commitIndex))
     node.log = makeLog(log, hardState.commitIndex)
-    node.core = new RaftCore({ id: node.id, config: this.#config, log: node.log, hardState, random: this.#random })
+    const last = chunks.at(-1)
+    node.core = new RaftCore({
+      id: node.id,
+      directoryId,
+      config: this.#config,
+      log: node.log,
+      hardState,
+      partialSnapshot: last && { header: last.header, nextOffset: last.offset + last.data.length },
+      random: this.#random,
+    })
+    node.core.setContacts(this.#nodes.map(({ id }) => id))
+    node.reads.clear()
     node.isUp = true
     node.life++
     node.appliedIndex = log.snapshot.index
     node.state = stateOf(log.snapshot)
     this.#checker.afterRestart(node)
-    if (this.#nodes.length === 1) node.core.campaign()
+    const { voters } = node.core.membership
+    if (voters.length === 1 && node.core.hasVote) node.core.campaign()
     this.#scheduleTick(node)
     this.#pump(node)
   }
@@ -202,7 +275,33 @@ export class Simulator {
     node.writing = undefined
     node.inbox = []
     node.stalledUntil = -1
+    // Chunks are not synced: the last ones may be gone.
+    const { chunks } = node.disk
+    if (chunks.length > 0 && this.#random.chance(0.5)) chunks.length = this.#random.int(chunks.length + 1)
     this.#checker.checkDurability()
+  }
+
+  /** A disk that is replaced: the node comes back empty, under another name, and without a vote. */
+  #wipe(node: SimulatedNode): void {
+    if (!this.#mayLose(node)) return
+    this.#crash(node)
+    this.#wipes++
+    const directoryId = this.#mutation.keepsDirectoryId ? node.disk.directoryId : directoryOf(node.id, ++node.disks)
+    Object.assign(node.disk, emptyDisk(directoryId, { voters: [] }))
+    this.#checker.afterWipe(node.id)
+    this.#restartAfter(node, this.#random.between(1, 40) * tickTime)
+  }
+
+  /** Whether every membership that anyone may act on still has a majority without `node`'s disk. */
+  #mayLose(node: SimulatedNode, alsoWithout: ReadonlySet<SimulatedNode> = new Set()): boolean {
+    return this.#nodes.every((each) => {
+      const { voters } = each.isUp ? each.core.membership : each.disk.log.membershipAt(each.disk.log.lastIndex)
+      const left = voters.filter(({ id, directoryId }) => {
+        const holder = this.#nodes[id]!
+        return holder !== node && !alsoWithout.has(holder) && holder.disk.directoryId === directoryId
+      })
+      return voters.length === 0 || left.length > voters.length / 2
+    })
   }
 
   /** Runs `work` later, unless `node` starts anew before. */
@@ -236,7 +335,8 @@ export class Simulator {
 
   #drain(node: SimulatedNode): void {
     if (node.writing !== undefined && !this.#faults.stepsDuringWrite) return
-    for (const message of node.inbox) {
+    for (const arrived of node.inbox) {
+      const message = this.#mutation.alterMessage?.(node.core, arrived) ?? arrived
       node.core.step(message)
       this.#mutation.onStep?.(node.log, message)
       this.#checker.afterEvent(node)
@@ -267,7 +367,7 @@ export class Simulator {
   }
 
   #finish(node: SimulatedNode, ready: Ready): void {
-    if (ready.mustSync) this.#write(node, ready)
+    if (ready.mustSync || ready.snapshotChunks.length > 0) this.#write(node, ready)
     node.writing = undefined
     if (!this.#mutation.sendsBeforeSync) this.#sendAll(node, ready)
     if (ready.snapshot !== undefined) {
@@ -277,14 +377,37 @@ export class Simulator {
       this.#checker.onInstall(node, node.appliedIndex, node.state)
     }
     for (const entry of ready.committedEntries) this.#apply(node, entry)
+    for (const { id, index } of ready.reads) this.#confirmRead(node, id, index)
     node.core.advance()
+    this.#maybeAssemble(node, ready)
     this.#checker.afterEvent(node)
     if (this.#random.chance(this.#faults.compaction)) this.#compact(node)
   }
 
+  #maybeAssemble({ core, disk }: SimulatedNode, { snapshotChunks }: Ready): void {
+    const last = snapshotChunks.at(-1)
+    if (last === undefined || last.offset + last.data.length < last.header.totalBytes) return
+    const { index, term, membership } = last.header
+    const data = Buffer.concat(disk.chunks.map((chunk) => chunk.data))
+    core.snapshotAssembled(index, { index, term, membership, data })
+  }
+
+  #confirmRead(node: SimulatedNode, id: number, index: LogIndex): void {
+    this.#readsConfirmed++
+    this.#checker.onRead(node, node.reads.get(id)!, index)
+    node.reads.delete(id)
+  }
+
   #write(node: SimulatedNode, ready: Ready): void {
     const { disk } = node
-    if (ready.snapshot !== undefined) disk.log.install(ready.snapshot)
+    if (ready.snapshot !== undefined) {
+      disk.log.install(ready.snapshot)
+      disk.chunks = []
+    }
+    for (const chunk of ready.snapshotChunks) {
+      if (chunk.offset === 0 && !this.#mutation.keepsStaleChunks) disk.chunks = []
+      disk.chunks.push(chunk)
+    }
     disk.log.append(ready.entriesToPersist)
     if (ready.hardState !== undefined) {
       disk.hardState = this.#mutation.alterHardState?.(ready.hardState) ?? ready.hardState
@@ -305,10 +428,11 @@ export class Simulator {
   #compact(node: SimulatedNode): void {
     const { log } = node.disk
     if (node.appliedIndex <= log.snapshot.index || node.log.incomingSnapshot !== undefined) return
-    const data = new Uint8Array(4)
-    new DataView(data.buffer).setInt32(0, node.state)
+    // The same number throughout, so that a mixture of two snapshots shows; nodes differ in how much of it they write.
+    const data = new Uint8Array(4 * (1 + this.#random.int(10)))
+    for (let at = 0; at < data.length; at += 4) new DataView(data.buffer).setInt32(at, node.state)
     const term = log.term(node.appliedIndex) as Term
-    log.replaceSnapshot({ index: node.appliedIndex, term, membership: log.snapshot.membership, data })
+    log.replaceSnapshot({ index: node.appliedIndex, term, membership: log.membershipAt(node.appliedIndex), data })
     log.compact(Math.max(0, node.appliedIndex - this.#faults.keptEntries) as LogIndex)
   }
 
@@ -361,6 +485,68 @@ export class Simulator {
     return node.core.propose([{ type: 'data', data }]).ok
   }
 
+  #scheduleRead(): void {
+    this.#queue.schedule(1 + this.#random.int(2 * this.#faults.readEvery), () => {
+      if (!this.#isWorkloadOn) return
+      this.#scheduleRead()
+      const leader = this.#pickLeader()
+      if (leader !== undefined) this.#read(leader)
+    })
+  }
+
+  /** Any that believes that it leads; there may be several, of different terms. */
+  #pickLeader(): SimulatedNode | undefined {
+    const leaders = this.#nodes.filter((node) => node.isUp && node.core.role === 'leader')
+    const leader = leaders.length === 0 ? undefined : this.#random.pick(leaders)
+    return leader === undefined || this.#queue.now < leader.stalledUntil ? undefined : leader
+  }
+
+  #read(leader: SimulatedNode): void {
+    this.#trace(7, leader.id)
+    const committed = this.#checker.lastCommitted
+    const outcome = leader.core.readIndex()
+    if (!outcome.ok) return
+    leader.reads.set(outcome.id, committed)
+    if (this.#mutation.confirmsReadsAtOnce) this.#checker.onRead(leader, committed, leader.core.commitIndex)
+    this.#pump(leader)
+  }
+
+  #scheduleChange(): void {
+    this.#queue.schedule(1 + this.#random.int(2 * this.#faults.changeEvery), () => {
+      if (!this.#isWorkloadOn) return
+      this.#scheduleChange()
+      const leader = this.#pickLeader()
+      if (leader === undefined) return
+      this.#trace(8, leader.id)
+      if (this.#random.chance(0.3)) this.#handOver(leader)
+      else this.#changeVoters(leader)
+      this.#pump(leader)
+    })
+  }
+
+  #handOver({ core }: SimulatedNode): void {
+    const { id } = this.#random.pick(this.#nodes)
+    if (core.transferLeadership(id) === undefined) this.#handovers++
+  }
+
+  /** Rather one voter less whose disk is gone, then one more, then one less. */
+  #changeVoters({ core }: SimulatedNode): void {
+    const { voters } = core.membership
+    const gone = voters.find(({ id, directoryId }) => this.#nodes[id]!.disk.directoryId !== directoryId)
+    const candidates = this.#nodes.filter(({ id }) => !voters.some((voter) => voter.id === id))
+    if (gone !== undefined) {
+      core.changeMembership({ voters: voters.filter((voter) => voter !== gone) })
+    } else if (candidates.length > 0 && this.#random.chance(0.7)) {
+      const { id, disk } = this.#random.pick(candidates)
+      core.admit(id, disk.directoryId)
+      core.changeMembership({ voters: [...voters, { id, directoryId: disk.directoryId }] })
+    } else {
+      const removed = this.#random.pick(voters)
+      // Not down to one, which then decides all alone.
+      if (voters.length > 2) core.changeMembership({ voters: voters.filter((voter) => voter !== removed) })
+    }
+  }
+
   #scheduleNemesis(): void {
     this.#queue.schedule(1 + this.#random.int(2 * this.#faults.nemesisEvery), () => {
       if (!this.#areFaultsOn) return
@@ -384,6 +570,18 @@ export class Simulator {
         return
       case 'stall':
         this.#stall(node, random.between(1, 60) * tickTime)
+        return
+      case 'wipe':
+        if (random.chance(0.3)) this.#wipe(node)
+        return
+      case 'hint':
+        // Right or wrong: whoever is told believes that the leader crashed.
+        if (leader === undefined) return
+        for (const each of this.#nodes) {
+          if (!each.isUp || this.#queue.now < each.stalledUntil || random.chance(0.3)) continue
+          each.core.forgetLeader(leader.id)
+          this.#pump(each)
+        }
         return
       case 'one-way':
         this.#blocked.add(node.id * nodeCount + random.int(nodeCount))
@@ -410,6 +608,10 @@ export class Simulator {
   #crashFor(node: SimulatedNode, time: number): void {
     if (!node.isUp) return
     this.#crash(node)
+    this.#restartAfter(node, time)
+  }
+
+  #restartAfter(node: SimulatedNode, time: number): void {
     const { life } = node
     this.#queue.schedule(time, () => {
       if (node.life === life) this.#start(node)
@@ -434,12 +636,16 @@ export class Simulator {
     this.#isWorkloadOn = false
     this.#blocked.clear()
     Object.assign(this.#faults, { drop: 0, duplicate: 0, longDelay: 0 })
-    const majority = (this.#nodes.length >> 1) + 1
-    const keptDown = this.#random.chance(0.5) ? this.#nodes.length - majority : 0
     const shuffled = this.#nodes.map((node) => ({ node, key: this.#random.float() })).sort((a, b) => a.key - b.key)
-    const alive = shuffled.slice(keptDown).map(({ node }) => node)
-    for (const { node } of shuffled.slice(0, keptDown)) this.#crash(node)
-    for (const { node } of shuffled.slice(0, keptDown)) node.life++ // a restart that was planned is off
+    const kept = new Set<SimulatedNode>()
+    if (this.#random.chance(0.5)) {
+      for (const { node } of shuffled) if (this.#mayLose(node, kept)) kept.add(node)
+    }
+    for (const node of kept) {
+      this.#crash(node)
+      node.life++ // a restart that was planned is off
+    }
+    const alive = this.#nodes.filter((node) => !kept.has(node))
     for (const node of alive) {
       if (!node.isUp) this.#start(node)
     }
@@ -469,7 +675,8 @@ export class Simulator {
       this.#events++
     }
     const states = alive.map(({ id, core, appliedIndex }) => {
-      return `${id}: ${core.role} term ${core.term} last ${core.lastIndex} commit ${core.commitIndex} applied ${appliedIndex} uncommitted ${core.uncommittedBytes}`
+      const voters = core.membership.voters.map((voter) => voter.id).join('+')
+      return `${id}: ${core.role}${core.hasVote ? '' : ' without a vote'}, voters ${voters}, term ${core.term} last ${core.lastIndex} commit ${core.commitIndex} applied ${appliedIndex} uncommitted ${core.uncommittedBytes}`
     })
     throw new Error(`No convergence after the faults ended (${states.join('; ')})`)
   }
@@ -480,5 +687,12 @@ export class Simulator {
 }
 
 function stateOf({ data }: Snapshot): number {
-  return data.length === 0 ? 0 : new DataView(data.buffer).getInt32(0)
+  if (data.length === 0) return 0
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const state = view.getInt32(0)
+  for (let at = 0; at < data.length; at += 4) {
+    if (data.length % 4 === 0 && view.getInt32(at) === state) continue
+    throw new InvariantViolation('A snapshot is a mixture of two')
+  }
+  return state
 }

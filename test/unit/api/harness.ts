@@ -56,6 +56,7 @@ import type {
 } from '../../../src/replication/index.ts'
 
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 import { ManualTime } from '../network/memory-network.ts'
 
 const brokerId = 1 as BrokerId
@@ -71,6 +72,7 @@ export function brokerImage(id: number, changes: Partial<BrokerImage> = {}): Bro
     logDirs: [],
     fenced: false,
     inControlledShutdown: false,
+    features: [],
     ...changes,
   }
 }
@@ -89,6 +91,7 @@ export function partitionImage(partition: number, changes: Partial<PartitionImag
     leader: brokerId,
     leaderEpoch: 0 as LeaderEpoch,
     partitionEpoch: 0 as PartitionEpoch,
+    ...settledReplicas,
     ...changes,
   }
 }
@@ -116,6 +119,7 @@ class FakeCoordination implements Coordination {
   /** Of the last request for a change that can be tried. */
   validateOnly: boolean | undefined
   fault: Error | undefined
+  readonly brokerEpoch = 1 as BrokerEpoch
   state = { mode: 'raft', controllerId: brokerId, controllerEpoch: 1 as ControllerEpoch, appliedIndex: 7 } as const
   #nextProducerId = 1000
 
@@ -123,6 +127,12 @@ class FakeCoordination implements Coordination {
     const topic = { name, topicId: topicId(this.topics.size), partitions }
     this.topics.set(name, topic)
     return topic
+  }
+
+  async handOver(): Promise<void> {}
+
+  alterPartitions(): Promise<never> {
+    throw new Error('No API changes ISRs')
   }
 
   get image(): MetadataImage {
@@ -135,6 +145,7 @@ class FakeCoordination implements Coordination {
         size: brokers.length,
         broker: (id) => brokers.find((each) => each.brokerId === id),
         brokers: () => brokers,
+        controllers: () => [],
       },
       topics: {
         size: topics.size,

@@ -66,7 +66,7 @@ describe('validateDynamicConfig', () => {
   test.each<[string, string, RegExp]>([
     ['num.partitions', '2', /Cannot update num.partitions dynamically/],
     ['listeners', 'PLAINTEXT://:1', /Cannot update listeners dynamically/],
-    ['log.cleaner.threads', '2', /Rookery does not act on log.cleaner.threads/],
+    ['background.threads', '2', /Rookery does not act on background.threads/],
     ['log.retention.sm', '2', /Unknown broker config log.retention.sm; did you mean log.retention.ms\?/],
     ['retention.ms', '2', /Unknown broker config retention.ms/],
     ['log.retention.ms', 'x', /log.retention.ms=x: allowed is a whole number/],
@@ -105,6 +105,17 @@ describe('what is described', () => {
     { 'log.retention.ms': '8888', 'message.max.bytes': '5' },
   )
   const of = (list: ReturnType<typeof describeBrokerConfig>, name: string) => list.find((each) => each.name === name)
+
+  test('the rates of a throttled reassignment are listed only where they were set', () => {
+    const rate = 'leader.replication.throttled.rate'
+    expect(validateDynamicConfig(texts({ [rate]: '1000', 'follower.replication.throttled.rate': '0' }))).toBeUndefined()
+    expect(validateDynamicConfig(texts({ [rate]: '-1' }))).toBeDefined()
+    expect(of(describeBrokerConfig(configWith('', {})), rate)).toBeUndefined()
+    const set = configWith('', { [rate]: '1000' })
+    expect(set.values.leaderReplicationThrottledRate).toBe(1000)
+    expect(of(describeBrokerConfig(set), rate)).toMatchObject({ value: '1000' })
+    expect(of(describeClusterDefaults(configWith('', {}, { [rate]: '5' })), rate)).toMatchObject({ value: '5' })
+  })
 
   test('of a topic: every place, from the one that counts on', () => {
     const described = describeTopicConfig(new Map(), config)

@@ -4,9 +4,10 @@ import {
   type ControllerAnswer,
   ControllerLoop,
   createTopics,
+  fenceBroker,
 } from '../../../src/controller/index.ts'
 import type { MetadataImage, MetadataRecord } from '../../../src/metadata/index.ts'
-import { describeImage, imageOf, registration, step, uuid } from '../metadata/support.ts'
+import { brokerId, describeImage, imageOf, registration, step, topicRecords, uuid } from '../metadata/support.ts'
 import { anyConfig, settings } from './support.ts'
 
 /** A log of which the test says when an entry is stored. */
@@ -178,13 +179,33 @@ describe('ControllerLoop', () => {
 
   test('more records than one entry takes are cut, and answered after the last', async () => {
     const { sink, loop } = active()
-    const records = Array<MetadataRecord>(25_000).fill({ type: 'NoOp' })
+    const records = Array<MetadataRecord>(105_000).fill({ type: 'NoOp' })
     const answer = loop.submit(() => ({ records, response: 'done' }))
-    expect(sink.entries.map((entry) => entry.length)).toEqual([10_000, 10_000, 5_000])
+    expect(sink.entries.map((entry) => entry.length)).toEqual([50_000, 50_000, 5_000])
     loop.onStored(start.index + 2)
     expect(await outcomeOf(answer)).toBe('waiting')
     loop.onStored(start.index + 3)
     expect(await answer).toEqual({ ok: true, response: 'done', index: start.index + 3 })
+  })
+
+  test('fencing a broker that leads 10,000 partitions and follows 20,000 is one entry', () => {
+    const replicas = Array.from(
+      { length: 30_000 },
+      (_, i) =>
+        [
+          [1, 2, 3],
+          [2, 3, 1],
+          [3, 1, 2],
+        ][i % 3]!,
+    )
+    const image = imageOf(...[1, 2, 3].map((id) => registration(id)), ...topicRecords('orders', uuid(1), replicas))
+    const sink = new FakeSink(image.index + 1)
+    const loop = new ControllerLoop({ sink, maxQueuedRequests: 10, maxUnstoredRecords: 10 })
+    loop.activate(image)
+    void loop.submit((head) => ({ records: fenceBroker(head, brokerId(1), settings), response: undefined }))
+    expect(sink.entries.map((entry) => entry.length)).toEqual([30_001])
+    expect(loop.head?.topics.ledBy(brokerId(1))).toEqual([])
+    loop.deactivate()
   })
 
   test('requests wait while too much is not stored, are decided in order when it is, and are refused past the bound', async () => {

@@ -7,6 +7,7 @@ import {
   topicNameFault,
 } from '../../../src/controller/index.ts'
 import type { MetadataImage } from '../../../src/metadata/index.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 import { brokerIds, imageOf, registration, step, topicRecords, uuid } from '../metadata/support.ts'
 import { anyConfig, settings } from './support.ts'
 
@@ -45,7 +46,7 @@ describe('createTopics()', () => {
     ])
     const { image } = step(oneBroker, records)
     const [replicas, isr, leader] = [brokerIds(1), brokerIds(1), 1]
-    const fresh = { replicas, isr, leader, leaderEpoch: 0, partitionEpoch: 0 }
+    const fresh = { replicas, isr, leader, leaderEpoch: 0, partitionEpoch: 0, ...settledReplicas }
     expect(image.topics.byName('orders')?.partitions).toEqual([
       { partition: 0, ...fresh },
       { partition: 1, ...fresh },

@@ -55,7 +55,7 @@ describe('deleteTopics()', () => {
 
 describe('alterConfigs()', () => {
   const alter = (requests: AlterConfigRequest[], fields = {}) =>
-    alterConfigs(image, requests, { configRules: anyConfig, validateOnly: false, ...fields })
+    alterConfigs(image, requests, { settings, configRules: anyConfig, validateOnly: false, ...fields })
   const request = (resourceType: 'topic' | 'broker', resourceName: string, changes: [string, ConfigChange][]) => ({
     resourceType,
     resourceName,
@@ -117,6 +117,7 @@ describe('alterConfigs()', () => {
       let head = from
       for (const change of changes) {
         const { records, response } = alterConfigs(head, [request('topic', 'other', [['cleanup.policy', change]])], {
+          settings,
           configRules: anyConfig,
           validateOnly: false,
         })
@@ -191,12 +192,13 @@ describe('allocateProducerIds()', () => {
 })
 
 test('clusterStart() is the first entry of a cluster, metadata.version first, and is made once', () => {
-  const records = clusterStart(imageOf(), 'a-cluster')
+  const records = clusterStart(imageOf(), 'a-cluster', settings)
   expect(records).toEqual([
-    { type: 'FeatureLevel', name: 'metadata.version', level: 1 },
+    { type: 'FeatureLevel', name: 'metadata.version', level: 2 },
+    { type: 'FeatureLevel', name: 'eligible.leader.replicas.version', level: 1 },
     { type: 'ClusterId', clusterId: 'a-cluster' },
   ])
   const started = imageOf(...records)
-  expect(clusterStart(started, 'a-cluster')).toEqual([])
+  expect(clusterStart(started, 'a-cluster', settings)).toEqual([])
   expect([...snapshotRecords(started)]).toEqual(records)
 })

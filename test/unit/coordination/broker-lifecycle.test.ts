@@ -43,6 +43,8 @@ function setUp(answers: { registerBroker?: unknown[]; heartbeat?: unknown[] }) {
 
 const active = { ok: true, fenced: false, inControlledShutdown: false }
 const fenced = { ok: true, fenced: true, inControlledShutdown: false }
+const going = { ok: true, fenced: false, inControlledShutdown: true, mayStop: false }
+const mayStop = { ok: true, fenced: true, inControlledShutdown: true, mayStop: true }
 const stale = { ok: false, reason: 'stale-broker-epoch' }
 const duplicate = { ok: false, reason: 'duplicate-registration', message: 'Another run is alive' }
 const failure = (reason: CoordinationFailure) => new CoordinationError(reason, reason)
@@ -116,12 +118,21 @@ describe('BrokerLifecycle', () => {
     expect(faults).toEqual([])
   })
 
-  test('a broker that shuts down says so in each heartbeat from then on', async () => {
-    const { simulation, lifecycle, heartbeats } = setUp({})
+  test('a broker that shuts down says so until it may stop, and in each heartbeat from then on', async () => {
+    const { simulation, lifecycle, heartbeats } = setUp({ heartbeat: [going, going, mayStop] })
     await simulation.run(lifecycle.register(60_000))
     lifecycle.beginHeartbeats()
     await simulation.run(lifecycle.shutDown(60_000))
+    expect(heartbeats.map(({ wantShutdown }) => wantShutdown)).toEqual([true, true, true])
     await simulation.runFor(intervalMs + 1)
-    expect(heartbeats.map(({ wantShutdown }) => wantShutdown)).toEqual([true, true])
+    expect(heartbeats.map(({ wantShutdown }) => wantShutdown)).toEqual([true, true, true, true])
+  })
+
+  test('a broker that nobody lets go gives up waiting at the deadline', async () => {
+    const { simulation, lifecycle } = setUp({ heartbeat: [going] })
+    await simulation.run(lifecycle.register(60_000))
+    const beganMs = simulation.nowMs
+    await simulation.run(lifecycle.shutDown(beganMs + 5000))
+    expect(simulation.nowMs - beganMs).toBeLessThan(5100)
   })
 })

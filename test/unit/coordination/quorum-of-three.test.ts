@@ -20,10 +20,11 @@ async function threeNodes(simulation: Simulation, hub: RaftTransportHub): Promis
   const ids = [1, 2, 3] as NodeId[]
   const voters = ids.map((id) => ({ id, directoryId: simulation.host('ids').platform.random.uuid() }))
   const members = []
-  for (const id of ids) {
+  for (const { id, directoryId } of voters) {
     const { platform } = simulation.host(`node-${id}`)
     const storage = await simulation.run(openMemoryStorage({ timers: platform.timers, bootstrap: { voters } }))
-    const raft = new RaftNode({ id, storage, transport: hub.transportOf(id), platform, logger: silentLogger })
+    const transport = hub.transportOf(id)
+    const raft = new RaftNode({ id, directoryId, storage, transport, platform, logger: silentLogger })
     const coordination = createRaftCoordination({
       raft,
       platform,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CoordinationError } from '../../../src/coordination/index.ts'
-import { encodeRecords, type MetadataImage } from '../../../src/metadata/index.ts'
+import { encodeRecords, type MetadataImage, metadataVersion } from '../../../src/metadata/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { describeImage } from '../metadata/support.ts'
 import { localId, newRun, newTopic, nodeOn, TestDisk, type TestNode } from './support.ts'
@@ -54,7 +54,7 @@ describe('Raft coordination of one node', () => {
     expect(result).toMatchObject({ ok: true, name: 'orders', partitionCount: 3, replicationFactor: 1 })
     expect(partitionsOf(coordination.image, 'orders')).toEqual(Array(3).fill({ leader: 1, leaderEpoch: 0, isr: [1] }))
     expect(coordination.image.clusterId).toBe('test-cluster')
-    expect(coordination.image.features).toEqual(new Map([['metadata.version', 1]]))
+    expect(coordination.image.features.get('metadata.version')).toBe(metadataVersion.latest)
     expect(coordination.state).toEqual({
       mode: 'raft',
       controllerId: localId,
@@ -184,7 +184,8 @@ describe('Raft coordination of one node', () => {
     const world = newWorld()
     const { coordination } = await startNode(world)
     await world.simulation.run(coordination.admin.createTopics([newTopic('orders')], admin))
-    await world.simulation.run(coordination.stop('controlled'))
+    await world.simulation.run(coordination.handOver())
+    await world.simulation.run(coordination.stop())
     expect(coordination.image.cluster.broker(localId)?.inControlledShutdown).toBe(true)
     const late = coordination.admin.createTopics([newTopic('late')], admin)
     await expect(world.simulation.run(late)).rejects.toMatchObject({ reason: 'stopped' })
@@ -204,7 +205,7 @@ describe('Raft coordination of one node', () => {
       () => 'created',
       (error: CoordinationError) => error.reason,
     )
-    await world.simulation.run(coordination.stop('immediate'))
+    await world.simulation.run(coordination.stop())
     expect(['stopped', 'outcome-unknown']).toContain(await world.simulation.run(outcome))
   })
 
@@ -238,7 +239,7 @@ describe('Raft coordination of one node', () => {
   test('the log of another cluster is refused, before any of it is published', async () => {
     const world = newWorld()
     const { coordination: first } = await startNode(world)
-    await world.simulation.run(first.stop('immediate'))
+    await world.simulation.run(first.stop())
     const other = await world.simulation.run(nodeOn(world.disk, world.host.platform, { clusterId: 'another' }))
     const started = other.coordination.start(newRun(world.host.platform))
     await expect(world.simulation.run(started)).rejects.toMatchObject({
@@ -254,7 +255,7 @@ describe('Raft coordination of one node', () => {
     const first = await world.simulation.run(nodeOn(world.disk, world.host.platform))
     const { brokerEpoch } = await world.simulation.run(first.coordination.start(run))
     await world.simulation.run(first.coordination.admin.createTopics([newTopic('orders')], admin))
-    await world.simulation.run(first.coordination.stop('immediate'))
+    await world.simulation.run(first.coordination.stop())
     const second = await world.simulation.run(nodeOn(world.disk, world.host.platform))
     expect(await world.simulation.run(second.coordination.start(run))).toEqual({ brokerEpoch })
     expect(partitionsOf(second.coordination.image, 'orders')).toMatchObject([{ leader: 1, leaderEpoch: 0 }])
@@ -302,7 +303,10 @@ describe('Raft coordination of one node', () => {
   test.each<[string, () => Uint8Array]>([
     ['an unknown record', () => Buffer.of(1, 0x91, 0x92, 0x63, 0x00)],
     ['another format', () => Buffer.of(9)],
-    ['a newer metadata.version', () => encodeRecords([{ type: 'FeatureLevel', name: 'metadata.version', level: 2 }])],
+    [
+      'a newer metadata.version',
+      () => encodeRecords([{ type: 'FeatureLevel', name: 'metadata.version', level: metadataVersion.latest + 1 }]),
+    ],
     [
       'a record that contradicts',
       () => encodeRecords([{ type: 'RemoveTopic', topicId: newRun(newWorld().host.platform).incarnationId }]),

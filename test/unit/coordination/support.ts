@@ -5,6 +5,7 @@ import {
   createRaftCoordination,
   type RaftCoordinationOptions,
 } from '../../../src/coordination/index.ts'
+import { supportedFeatures } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import {
   type KeyValueOperation,
@@ -82,6 +83,7 @@ export async function nodeOn(
   const storage = await RaftStorage.open({ store, quorumState: undefined, timers: platform.timers, bootstrap })
   const raft = new RaftNode({
     id: raftId,
+    directoryId: storage.log.snapshot.membership.voters[0]!.directoryId, // of the first start
     storage,
     transport: undefined,
     platform,
@@ -108,7 +110,16 @@ export async function nodeOn(
 /** A new run of the node's broker. */
 export function newRun(platform: Platform, incarnationId: Uuid = platform.random.uuid()): BrokerRegistration {
   const endpoint = { name: 'PLAINTEXT', host: 'localhost', port: 9092, securityProtocol: 'PLAINTEXT' } as const
-  return { brokerId: localId, incarnationId, endpoints: [endpoint], rack: null, logDirs: [] }
+  return {
+    brokerId: localId,
+    incarnationId,
+    clusterId: 'test-cluster',
+    endpoints: [endpoint],
+    rack: null,
+    logDirs: [],
+    features: supportedFeatures,
+    previousBrokerEpoch: null,
+  }
 }
 
 export function newTopic(name: string, partitionCount = 1) {

@@ -276,6 +276,54 @@ describe('CoordinatorRuntime timers', () => {
   })
 })
 
+describe('a CoordinatorRuntime whose rules have a time of their own', () => {
+  const ruleTime = new ManualTime()
+  let changes = 0
+  beforeEach(() => {
+    changes = 0
+    runtime = new CoordinatorRuntime<Texts, Entry, string>({
+      topic: '__texts',
+      store,
+      clock: time,
+      timers: time,
+      ruleTime: { clock: ruleTime, timers: ruleTime },
+      offload: inlineOffload,
+      logger,
+      codec,
+      createMachine: () => new Texts(),
+      writeTimeoutMs: 5000,
+      onChange: () => changes++,
+    })
+  })
+
+  test('sets the timers of machines by it, and tells them of it', async () => {
+    await lead(1)
+    let seenMs = 0
+    void runtime.run(0, null, (_machine, { monotonicMs }) => {
+      seenMs = monotonicMs
+      return { timers: [{ key: 't', delayMs: 50, event: 'fired' }] }
+    })
+    expect(seenMs).toBe(ruleTime.monotonic())
+    changes = 0
+    await time.advance(1000)
+    expect(changes).toBe(0)
+    await ruleTime.advance(50)
+    expect(changes).toBe(1) // what the timer wrote
+  })
+
+  test('tells of each change, and not of reads', async () => {
+    await lead(1)
+    changes = 0
+    get('a')
+    await time.settle()
+    expect(changes).toBe(0)
+    put('a', '1')
+    void set({ timers: [{ key: 't', delayMs: 50, event: 'e' }] })
+    await time.settle()
+    expect(changes).toBe(2)
+  })
+})
+
 describe('CoordinatorRuntime.becomeLeader()', () => {
   test.each([true, false])('replays what the log holds, in chunks or by batch: %s', async (readsWholeChunks) => {
     store.readsWholeChunks = readsWholeChunks
@@ -324,6 +372,18 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     expect(read.result).toEqual({ ok: true, value: '2' })
   })
 
+  test('counts in any leader epoch when the topic was forgotten, and who waited is told', async () => {
+    await lead(3)
+    const waiting = follow(runtime.run<string>(0, 'a', () => ({})))
+    runtime.forget()
+    await time.settle()
+    expect(waiting.result).toEqual({ ok: false, reason: 'not-coordinator' })
+    await lead(0)
+    const read = get('a')
+    await time.settle()
+    expect(read.result).toEqual({ ok: true, value: '-' })
+  })
+
   test('gives the loop back between stretches of work', async () => {
     const records = Array.from({ length: 1000 }, (_, i) => ({
       timestamp: 1,
@@ -362,6 +422,83 @@ describe('CoordinatorRuntime.becomeLeader()', () => {
     await lead(1)
     expect(machines[0]!.texts.size).toBe(1000)
     expect(turns).toBe(1)
+  })
+
+  test('of many partitions reads four at a time, and serves the first while others wait', async () => {
+    const partitions = Array.from({ length: 12 }, (_, partition) => partition)
+    for (const partition of partitions) {
+      store.preload(
+        buildBatch({ records: [{ timestamp: 1, key: Buffer.from('a'), value: Buffer.from('1') }] }),
+        partition,
+      )
+    }
+    const open = new Map<number, () => void>()
+    const begun: number[] = []
+    const { read } = store
+    store.read = async (of, leaderEpoch, fromOffset, maxBytes) => {
+      begun.push(of.partition)
+      await new Promise<void>((resolve) => open.set(of.partition, resolve))
+      return await read.call(store, of, leaderEpoch, fromOffset, maxBytes)
+    }
+    for (const partition of partitions) runtime.becomeLeader(partition, store.lead(partition, 1))
+    await time.settle()
+    expect(begun).toEqual([0, 1, 2, 3])
+    runtime.resign(1, 2 as LeaderEpoch) // what gives up makes place too
+    for (const partition of [0, 1]) open.get(partition)!()
+    await time.settle()
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5])
+    const [first, last] = [get('a', 0), get('a', 11)]
+    await time.settle()
+    expect(first.result).toEqual({ ok: true, value: '1' })
+    expect(last.result).toEqual({ ok: false, reason: 'coordinator-load-in-progress' })
+    for (let i = 2; i < 12; i++) {
+      open.get(i)!()
+      await time.settle()
+    }
+    expect(begun).toEqual(partitions)
+    const loaded = get('a', 11)
+    await time.settle()
+    expect(loaded.result).toEqual({ ok: true, value: '1' })
+  })
+
+  test('that waits for the high watermark keeps no other from loading', async () => {
+    store.commitsAtOnce = false
+    for (const partition of [0, 1, 2, 3, 4, 5]) {
+      await lead(1, partition)
+      put('a', '1', partition)
+    }
+    await time.settle()
+    for (const partition of [0, 1, 2, 3, 4, 5]) await lead(2, partition)
+    store.commit(5)
+    await time.advance(50)
+    const [waits, loaded] = [get('a', 0), get('a', 5)]
+    await time.settle()
+    expect(waits.result).toEqual({ ok: false, reason: 'coordinator-load-in-progress' })
+    expect(loaded.result).toEqual({ ok: true, value: '1' })
+    for (const partition of [0, 1, 2, 3, 4]) store.commit(partition)
+    await time.advance(50)
+    const late = get('a', 0)
+    await time.settle()
+    expect(late.result).toEqual({ ok: true, value: '1' })
+  })
+
+  test('of a log that cannot be read makes place for the next, each time', async () => {
+    for (const partition of [0, 1, 2, 3, 4, 5]) {
+      store.preload(
+        buildBatch({ records: [{ timestamp: 1, key: Buffer.from('a'), value: Buffer.from('1') }] }),
+        partition,
+      )
+    }
+    const { read } = store
+    store.read = async (of, ...rest) => {
+      if (of.partition < 5) throw new Error('EIO')
+      return await read.call(store, of, ...rest)
+    }
+    for (const partition of [0, 1, 2, 3, 4, 5]) await lead(1, partition)
+    await time.advance(10_000)
+    const loaded = get('a', 5)
+    await time.settle()
+    expect(loaded.result).toEqual({ ok: true, value: '1' })
   })
 
   test('is not disturbed by a write of the epoch before that ends later', async () => {

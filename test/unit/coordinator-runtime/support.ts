@@ -93,6 +93,8 @@ export class MemoryStore implements PartitionStore {
   /** Leader epochs by partition; a partition that isn't here is not led. */
   readonly epochs = new Map<number, LeaderEpoch>()
   readonly #logs = new Map<number, Stored[]>()
+  /** Appends whose end nobody has heard of. */
+  readonly #waiting = new Map<number, Stored[]>()
   readonly #highWatermarks = new Map<number, Offset>()
 
   lead(partition: number, leaderEpoch: number): LeaderEpoch {
@@ -113,7 +115,13 @@ export class MemoryStore implements PartitionStore {
     view.stampLeaderEpoch(leaderEpoch)
     const log = this.#logs.get(partition) ?? []
     this.#logs.set(partition, log)
-    const committed = new Promise<'committed' | StoreFailure>((resolve) => log.push({ batch, resolve }))
+    const waiting = this.#waiting.get(partition) ?? []
+    this.#waiting.set(partition, waiting)
+    const committed = new Promise<'committed' | StoreFailure>((resolve) => {
+      const stored = { batch, resolve }
+      log.push(stored)
+      waiting.push(stored)
+    })
     if (this.commitsAtOnce) this.commit(partition)
     return { ok: true, baseOffset, committed }
   }
@@ -130,12 +138,16 @@ export class MemoryStore implements PartitionStore {
   /** The high watermark reaches the end. */
   commit(partition = 0): void {
     this.#highWatermarks.set(partition, this.#endOffset(partition))
-    for (const { resolve } of this.#logs.get(partition) ?? []) resolve('committed')
+    this.#end(partition, 'committed')
   }
 
   /** Tells those who wait that their leader epoch is over; the log stays, and the next leader may commit it. */
   fail(reason: StoreFailure, partition = 0): void {
-    for (const { resolve } of this.#logs.get(partition) ?? []) resolve(reason)
+    this.#end(partition, reason)
+  }
+
+  #end(partition: number, end: 'committed' | StoreFailure): void {
+    for (const { resolve } of this.#waiting.get(partition)?.splice(0) ?? []) resolve(end)
   }
 
   /** What isn't committed is lost. */

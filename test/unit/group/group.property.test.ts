@@ -77,6 +77,8 @@ class World {
   /** What the coordinator said was committed, by partition. */
   readonly #committed = new Map<number, number>()
   readonly #open: Reply<unknown>[] = []
+  /** Records in the log when the group was last compared with what is read in it. */
+  #comparedLength = 0
 
   constructor(initialRebalanceDelayMs: number) {
     this.bench = new Bench({ initialRebalanceDelayMs })
@@ -131,14 +133,16 @@ class World {
     this.#open.push(member.join)
   }
 
-  /** The leader gives each member a text that tells who it is for and in which generation. */
+  /** Each gives all members a text that tells who it is from, who it is for and in which generation: only the leader's counts. */
   #sync(member: Client): void {
     const { memberId, groupInstanceId, generation } = member
     const described = this.bench.describe()
     const assignments = described.ok
       ? described.members.map((other) => ({
           memberId: other.memberId,
-          assignment: Buffer.from(`${generation} ${other.groupInstanceId ?? other.memberId}`),
+          assignment: Buffer.from(
+            `${groupInstanceId ?? memberId} ${generation} ${other.groupInstanceId ?? other.memberId}`,
+          ),
         }))
       : []
     const reply = this.bench.sync({ memberId, groupInstanceId }, generation, { assignments })
@@ -174,15 +178,34 @@ class World {
       if (!synced.ok || synced.assignment.length === 0) continue
       // The generation of a static member that restarted goes on, under its instance's name.
       const name = member.groupInstanceId ?? sync.memberId
-      expect(synced.assignment.toString()).toBe(`${sync.generation} ${name}`)
+      const leader = this.#generations.get(sync.generation)
+      expect(synced.assignment.toString()).toBe(`${leader} ${sync.generation} ${name}`)
     }
     if (this.bench.state() === 'Dead') {
       // A group that was forgotten, and that nobody is in, begins anew.
       this.#lastGeneration = 0
       this.#generations.clear()
     }
+    this.#lookAtGroup()
     const fetched = good(this.bench.fetchOffsets()).topics[0]?.partitions ?? []
     expect(new Map(fetched.map(({ partition, offset }) => [partition, offset]))).toEqual(this.#committed)
+  }
+
+  /** Nobody is in it twice, and what is settled is what another coordinator would read in the log. */
+  #lookAtGroup(): void {
+    const group = this.bench.describe()
+    if (!group.ok) return
+    const ids = group.members.map(({ memberId }) => memberId)
+    const instances = group.members.flatMap(({ groupInstanceId }) => groupInstanceId ?? [])
+    expect([new Set(ids).size, new Set(instances).size]).toEqual([ids.length, instances.length])
+    if (group.state !== 'Stable' || this.bench.log.length === this.#comparedLength) return
+    this.#comparedLength = this.bench.log.length
+    const fresh = new GroupMachine(this.bench.config)
+    for (const record of this.bench.records()) fresh.replay(record)
+    const { machine } = this.bench
+    this.bench.machine = fresh
+    expect(this.bench.describe()).toEqual(group)
+    this.bench.machine = machine
   }
 
   #onJoined(member: Client, joined: Extract<JoinGroupResponse, { ok: true }>): void {
@@ -199,9 +222,10 @@ class World {
     }
     if (members.length > 0 && !skipAssignment) {
       const others = this.#generations.get(generationId)
-      // One member alone is told to assign for a generation, though it may be told again.
-      if (others !== undefined) expect(others).toBe(memberId)
-      this.#generations.set(generationId, memberId)
+      // One member alone is told to assign for a generation, though it may be told again, or its next run.
+      const name = member.groupInstanceId ?? memberId
+      if (others !== undefined) expect(others).toBe(name)
+      this.#generations.set(generationId, name)
     }
     member.memberId = memberId
     member.generation = generationId

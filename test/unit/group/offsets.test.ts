@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Uuid, zeroUuid } from '../../../src/base/index.ts'
 import type { OffsetCommitRequest } from '../../../src/group/index.ts'
+import { TopicDeletion } from '../../../src/group/offset-rules.ts'
 import { ConsumerProtocolSubscription, encodeMessage, Writer } from '../../../src/protocol/index.ts'
 import { Bench, defaultConfig, good, sessionMs } from './bench.ts'
 
@@ -367,10 +368,11 @@ describe('OffsetDelete', () => {
 })
 
 describe('A topic that is deleted', () => {
-  const deleteTopics = (bench: Bench, name: string, id: Uuid) =>
-    bench.ask<'done' | 'more'>((machine, now, ticket) =>
-      machine.offsets.deleteTopics([{ topic: name, topicId: id }], ticket, now),
-    ).answer
+  const deletionOf = (name: string, ...ids: Uuid[]) =>
+    new TopicDeletion(ids.map((id) => ({ topic: name, topicId: id })))
+  const goOn = (bench: Bench, deletion: TopicDeletion) =>
+    bench.ask<'done' | 'more'>((machine, now, ticket) => machine.offsets.deleteTopics(deletion, ticket, now)).answer
+  const deleteTopics = (bench: Bench, name: string, id: Uuid) => goOn(bench, deletionOf(name, id))
 
   test('takes its offsets with it, of all groups', () => {
     const bench = new Bench()
@@ -396,8 +398,37 @@ describe('A topic that is deleted', () => {
     const bench = new Bench()
     for (let i = 0; i < 10; i++) bench.commit({ groupId: `g${i}`, topics: [topic('t', ...Array<number>(500).fill(1))] })
     let turns = 1
-    while (deleteTopics(bench, 't', topicId) === 'more') turns++
+    const deletion = deletionOf('t', topicId)
+    while (goOn(bench, deletion) === 'more') turns++
     expect(turns).toBeGreaterThan(1)
     expect(bench.list()).toEqual([])
+  })
+
+  test('is forgotten though an append was refused, or the groups were loaded anew, in between', () => {
+    const bench = new Bench()
+    for (let i = 0; i < 20; i++) bench.commit({ groupId: `g${i}`, topics: [topic('t', ...Array<number>(500).fill(1))] })
+    const deletion = deletionOf('t', topicId)
+    expect(goOn(bench, deletion)).toBe('more')
+    bench.refusal = 'not-enough-replicas'
+    expect(goOn(bench, deletion)).toMatchObject({ ok: false })
+    bench.refusal = undefined
+    expect(goOn(bench, deletion)).toBe('more')
+    bench.reload()
+    while (goOn(bench, deletion) === 'more');
+    expect(bench.list()).toEqual([])
+  })
+
+  test('looks through many groups in turns, and at each of several topics of one name', () => {
+    const bench = new Bench()
+    const other = 'ABCDEFGHIJKLMNOPQRSTUQ' as Uuid
+    for (let i = 0; i < 6000; i++) bench.commit({ groupId: `g${i}`, topics: [topic('u', 1)] })
+    bench.commit({ groupId: 'first', topics: [{ ...topic('t', 1), topicId }] })
+    bench.commit({ groupId: 'second', topics: [{ ...topic('t', 1), topicId: other }] })
+    const deletion = deletionOf('t', topicId, other)
+    const written = bench.log.length
+    expect(goOn(bench, deletion)).toBe('more')
+    expect(bench.log).toHaveLength(written)
+    while (goOn(bench, deletion) === 'more');
+    expect(bench.list()).toHaveLength(6000)
   })
 })

@@ -84,6 +84,61 @@ const golden: readonly { readonly record: MetadataRecord; readonly bytes: string
     bytes: '0191950f000105cb41f2a05f20000000',
   },
   { record: { type: 'NoOp' }, bytes: '0191921400' },
+  // Version 1.
+  {
+    record: { ...registration(1, { epoch: 5 }), features: [{ name: 'metadata.version', minLevel: 1, maxLevel: 2 }] },
+    bytes:
+      '01919a000101b641414141414141415141414141414141414141443651059194a9504c41494e54455854a96c6f63616c686f7374cd238500c091b641414141414141415141414141414141414141483051c29193b06d657461646174612e76657273696f6e0102',
+  },
+  {
+    record: {
+      type: 'BrokerRegistrationChange',
+      brokerId: brokerId(1),
+      brokerEpoch: brokerEpoch(5),
+      fenced: true,
+      logDirs: [],
+    },
+    bytes: '01919711010105c3c090',
+  },
+  {
+    record: {
+      type: 'RegisterController',
+      controllerId: brokerId(3),
+      incarnationId: uuid(8),
+      endpoints: [],
+      features: [{ name: 'metadata.version', minLevel: 1, maxLevel: 2 }],
+    },
+    bytes: '0191961b0003b641414141414141415141414141414141414141414341909193b06d657461646174612e76657273696f6e0102',
+  },
+  {
+    record: {
+      type: 'Partition',
+      topicId: uuid(7),
+      partition: 0,
+      replicas: brokerIds(1, 2),
+      isr: brokerIds(1),
+      leader: brokerId(1),
+      leaderEpoch: 4 as LeaderEpoch,
+      partitionEpoch: 5 as PartitionEpoch,
+      addingReplicas: brokerIds(2),
+      directories: [uuid(9), uuid(0)],
+    },
+    bytes:
+      '01919f0301b6414141414141414151414141414141414141414142770092010291010104059102c0c0c0c092b641414141414141415141414141414141414141414351b641414141414141415141414141414141414141414141',
+  },
+  {
+    record: {
+      type: 'PartitionChange',
+      topicId: uuid(7),
+      partition: 0,
+      leader: brokerId(-1),
+      removingReplicas: [],
+      elr: brokerIds(2),
+      lastKnownElr: brokerIds(1),
+      leaderRecoveryState: 'recovering',
+    },
+    bytes: '01919d0501b64141414141414141514141414141414141414141427700c0c0ffc0909102910101c0',
+  },
 ]
 
 const pack = (value: unknown) =>
@@ -122,6 +177,8 @@ describe('record codec', () => {
     ['no list', Buffer.of(1, 0x01)],
     ['an unknown type', pack([[999, 0]])],
     ['a newer version of a known type', pack([[20, 1]])],
+    ['a version past the last of a type', pack([[5, 2, uuid(7), 0, null, null, null]])],
+    ['an unknown recovery state', pack([[5, 1, uuid(7), 0, null, null, null, null, null, null, null, 2, null]])],
     ['a field too many', pack([[20, 0, 5]])],
     ['a field too few', pack([[2, 0, 'orders']])],
     ['a record that is no list', pack([5])],

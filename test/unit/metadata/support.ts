@@ -75,6 +75,7 @@ export function describeImage(image: MetadataImage) {
     features: [...image.features].sort(),
     nextProducerId: image.nextProducerId,
     brokers,
+    controllers: [...image.cluster.controllers()],
     topics,
     byName: topics.map((topic) => image.topics.byName(topic.name)?.topicId),
     byId: topics.map((topic) => image.topics.byId(topic.topicId)?.name),
@@ -116,7 +117,7 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
   const topic = topics[a % Math.max(topics.length, 1)]
   const broker = brokers[a % Math.max(brokers.length, 1)]
   const replicas = brokerIds(b % 5, (b + 1) % 5, (b + 2) % 5).slice(0, 1 + (a % 3))
-  switch (kind % 11) {
+  switch (kind % 12) {
     case 0:
       return { type: 'FeatureLevel', name: `feature-${a % 3}`, level: b % 3 }
     case 1:
@@ -124,7 +125,8 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
     case 2: {
       const before = image.cluster.broker(brokerId(a % 5))
       const epoch = before === undefined ? image.index + 1 : before.brokerEpoch + (flag ? 0 : 1)
-      return registration(a % 5, { epoch, fenced: b % 2 === 0, rack: `r${b % 3}` })
+      const features = flag ? { features: [{ name: `feature-${b % 3}`, minLevel: 0, maxLevel: b }] } : {}
+      return { ...registration(a % 5, { epoch, fenced: b % 2 === 0, rack: `r${b % 3}` }), ...features }
     }
     case 3:
       return broker === undefined ? { type: 'NoOp' } : { type: 'UnregisterBroker', ...run(broker) }
@@ -134,6 +136,7 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
         type: 'BrokerRegistrationChange',
         ...run(broker),
         ...(flag ? { fenced: b % 2 === 0 } : { inControlledShutdown: b % 2 === 0 }),
+        ...(b % 3 === 0 ? { logDirs: [uuid(b)] } : {}),
       }
     case 5: {
       const name = ['a.b', 'a_b', 'plain', 'x.y_z', 'x_y.z', 'x_y_z', 'other'][a % 7] as string
@@ -151,6 +154,7 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
         leader: replicas[0] as BrokerId,
         leaderEpoch: (b % 4) as LeaderEpoch,
         partitionEpoch: (b % 6) as PartitionEpoch,
+        ...replicaFields(replicas, a, b, flag),
       }
     case 7:
       if (topic === undefined || topic.partitions.length === 0) return { type: 'NoOp' }
@@ -160,6 +164,7 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
         partition: b % topic.partitions.length,
         ...(flag ? { replicas, isr: replicas } : {}),
         ...(b % 2 === 0 ? { leader: brokerId((a % 6) - 1) } : {}),
+        ...replicaFields(flag ? replicas : brokerIds(1, 2), a, b, b % 5 === 0),
       }
     case 8:
       return topic === undefined ? { type: 'NoOp' } : { type: 'RemoveTopic', topicId: topic.topicId }
@@ -169,6 +174,14 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
       const value = b % 3 === 0 ? null : `v${b}`
       return { type: 'Config', resourceType: flag ? 'topic' : 'broker', resourceName, key: `k${b % 4}`, value }
     }
+    case 10:
+      return {
+        type: 'RegisterController',
+        controllerId: brokerId(a % 4),
+        incarnationId: uuid(b),
+        endpoints: registration(a % 4).endpoints,
+        features: [{ name: 'metadata.version', minLevel: 1, maxLevel: 1 + (b % 2) }],
+      }
     default:
       return {
         type: 'ProducerIds',
@@ -179,11 +192,21 @@ function recordFor(image: MetadataImage, { kind, a, b, flag }: Draw): MetadataRe
   }
 }
 
+/** Some of what only reassigned, recovering or assigned replicas have, also when it is empty again. */
+function replicaFields(replicas: readonly BrokerId[], a: number, b: number, flag: boolean) {
+  return {
+    ...(flag ? { addingReplicas: replicas.slice(0, a % 3), removingReplicas: replicas.slice(0, b % 2) } : {}),
+    ...(b % 4 === 1 ? { elr: replicas.slice(0, a % 2), lastKnownElr: replicas.slice(0, b % 3) } : {}),
+    ...(a % 4 === 1 ? { leaderRecoveryState: flag ? ('recovering' as const) : ('recovered' as const) } : {}),
+    ...(a % 5 === 1 ? { directories: replicas.map((id) => uuid(2000 + id)) } : {}),
+  }
+}
+
 function run({ brokerId, brokerEpoch }: { brokerId: BrokerId; brokerEpoch: BrokerEpoch }) {
   return { brokerId, brokerEpoch }
 }
 
-export const draws = fc.array(fc.record({ kind: fc.nat(10), a: fc.nat(50), b: fc.nat(50), flag: fc.boolean() }), {
+export const draws = fc.array(fc.record({ kind: fc.nat(11), a: fc.nat(50), b: fc.nat(50), flag: fc.boolean() }), {
   maxLength: 120,
 })
 

@@ -21,6 +21,7 @@ function asked(topic: string, partition: number, changes: Partial<AskedPartition
     maxBytes: 100,
     currentLeaderEpoch: noEpoch,
     lastFetchedEpoch: noEpoch,
+    logStartOffset: 0,
     ...changes,
   }
 }

@@ -10,7 +10,7 @@ const single = {
   localOffset: 7,
   localId: id(1),
   maximalIsr: [id(1)],
-  followerOffsets: new Map<BrokerId, number>(),
+  followerOffset: (_replica: BrokerId) => 0,
   minInSyncReplicas: 1,
   replicaCount: 1,
 }
@@ -24,7 +24,12 @@ test('highWatermarkAfter() is the lowest counted offset over the maximal ISR', (
     [id(2), 5],
     [id(3), 3],
   ])
-  const input = { ...single, maximalIsr: [id(1), id(2), id(3)], followerOffsets: followers, replicaCount: 3 }
+  const input = {
+    ...single,
+    maximalIsr: [id(1), id(2), id(3)],
+    followerOffset: (replica: BrokerId) => followers.get(replica) ?? 0,
+    replicaCount: 3,
+  }
   expect(highWatermarkAfter(input)).toBe(3)
   expect(highWatermarkAfter({ ...input, maximalIsr: [id(1), id(2)] })).toBe(5)
 })

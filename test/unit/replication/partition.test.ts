@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest'
 import type { BrokerId, LeaderEpoch, PartitionEpoch } from '../../../src/base/index.ts'
+import { StorageError } from '../../../src/log/index.ts'
 import type { PartitionImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
+import type { WantedIsr } from '../../../src/replication/in-sync-replicas.ts'
 import { Partition } from '../../../src/replication/partition.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const other = 2 as BrokerId
@@ -18,6 +21,7 @@ function image(changes: Partial<PartitionImage> = {}): PartitionImage {
     leader: self,
     leaderEpoch: 3 as LeaderEpoch,
     partitionEpoch: 0 as PartitionEpoch,
+    ...settledReplicas,
     ...changes,
   }
 }
@@ -25,18 +29,26 @@ function image(changes: Partial<PartitionImage> = {}): PartitionImage {
 function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } = {}) {
   const log = new FakeLog()
   const time = new ManualTime()
+  const isrsWanted: WantedIsr[] = []
+  const fetchAs = (replica: BrokerId, fetchOffset: number) =>
+    partition.onFollowerFetch({ replica, brokerEpoch: -1, fetchOffset, logStartOffset: 0 })
+  const faults: unknown[] = []
   const partition = new Partition({
     topic: 'orders',
     partition: 0,
     localId: self,
     platform: { clock: time, timers: time } as unknown as Platform,
     log,
+    wasEmptied: false,
     minInSyncReplicas: () => options.minInSyncReplicas ?? 1,
+    mayJoinIsr: () => true,
+    onIsrWanted: (_partition, wanted) => isrsWanted.push(wanted),
+    onFault: (error) => void faults.push(error),
   })
   partition.applyImage(options.image ?? image())
   const append = (requiredAcks: 0 | 1 | -1, records = Buffer.from('abc')) =>
     partition.append({ topic: 'orders', partition: 0, records, requiredAcks, timeoutMs: 1000, origin: 'client' })
-  return { log, time, partition, append }
+  return { log, time, partition, append, fetchAs, isrsWanted, faults }
 }
 
 /** The value of a promise that has settled by now, else 'pending'. */
@@ -68,13 +80,13 @@ test('Partition commits at append where acknowledgements do not wait for syncs',
 })
 
 test('Partition waits for every replica in the ISR before it answers acks=-1, but not for acks=1', async () => {
-  const { log, append, partition } = setUp({ image: image({ replicas: [self, other], isr: [self, other] }) })
+  const { log, append, fetchAs } = setUp({ image: image({ replicas: [self, other], isr: [self, other] }) })
   const all = append(-1)
   const one = append(1)
   log.completeFlush()
   expect(await settled(one)).toMatchObject({ ok: true })
   expect(await settled(all)).toBe('pending')
-  partition.setFollowerOffset(other, 3)
+  fetchAs(other, 3)
   expect(await settled(all)).toMatchObject({ ok: true, lastOffset: 2 })
 })
 
@@ -88,8 +100,8 @@ test('Partition tells when the ISR became too small after the append', async () 
   const setup = setUp({ image: image({ replicas: [self, other], isr: [self, other] }), minInSyncReplicas: 2 })
   const answer = setup.append(-1)
   setup.log.completeFlush()
-  setup.partition.setFollowerOffset(other, 3)
-  setup.partition.applyImage(image({ replicas: [self, other], isr: [self] }))
+  setup.fetchAs(other, 3)
+  setup.partition.applyImage(image({ replicas: [self, other], isr: [self], partitionEpoch: 1 as PartitionEpoch }))
   expect(await answer).toMatchObject({ ok: false, reason: 'not-enough-replicas-after-append' })
 })
 
@@ -120,6 +132,28 @@ test('Partition answers what waits, and refuses what comes, with a storage error
   log.activeListener?.onFailed(new Error('EIO'))
   expect(await answer).toMatchObject({ ok: false, reason: 'storage-error' })
   expect(await append(1)).toMatchObject({ ok: false, reason: 'storage-error', message: 'EIO' })
+})
+
+test('Partition tells a fault of the disk from a bug, which is shown and answered as one', async () => {
+  const { log, partition, append, faults } = setUp()
+  const appendAsLeader = log.appendAsLeader.bind(log)
+  log.appendAsLeader = () => {
+    throw new StorageError('EIO', '/data')
+  }
+  expect(await append(1)).toEqual({ ok: false, reason: 'storage-error', message: 'EIO' })
+  expect(faults).toEqual([])
+  const bug = new TypeError('undefined is not a function')
+  log.appendAsLeader = () => {
+    throw bug
+  }
+  expect(await append(1)).toEqual({ ok: false, reason: 'unknown-server-error' })
+  log.appendAsLeader = (() => Promise.reject(bug)) as unknown as FakeLog['appendAsLeader']
+  expect(await append(-1)).toEqual({ ok: false, reason: 'unknown-server-error' })
+  log.deleteRecordsBefore = () => Promise.reject(bug)
+  expect(await partition.deleteRecords(0)).toEqual({ ok: false, reason: 'unknown-server-error' })
+  expect(faults).toEqual([bug, bug, bug])
+  log.appendAsLeader = appendAsLeader
+  expect(await append(0)).toMatchObject({ ok: true })
 })
 
 test('Partition fences requests that know another leader epoch', () => {
@@ -165,6 +199,6 @@ test('Partition.deleteRecords() is refused by a follower, and answers a fault of
   const follower = setUp({ image: image({ leader: other, replicas: [self, other] }) })
   expect(await follower.partition.deleteRecords(-1)).toEqual({ ok: false, reason: 'not-leader-or-follower' })
   const { log, partition } = setUp()
-  log.deleteRecordsBefore = () => Promise.reject(new Error('EIO'))
+  log.deleteRecordsBefore = () => Promise.reject(new StorageError('EIO', '/data'))
   expect(await partition.deleteRecords(0)).toEqual({ ok: false, reason: 'storage-error', message: 'EIO' })
 })

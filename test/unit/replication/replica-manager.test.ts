@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { MetadataDelta, MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
@@ -8,6 +8,7 @@ import { silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const ordersId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
@@ -23,6 +24,7 @@ const orders: TopicImage = {
       leader: self,
       leaderEpoch: 0 as LeaderEpoch,
       partitionEpoch: 0 as PartitionEpoch,
+      ...settledReplicas,
     },
   ],
 }
@@ -30,7 +32,7 @@ const orders: TopicImage = {
 const image: MetadataImage = {
   index: 1,
   term: 1,
-  cluster: { size: 0, broker: () => undefined, brokers: () => [] },
+  cluster: { size: 0, broker: () => undefined, brokers: () => [], controllers: () => [] },
   topics: {
     size: 1,
     byName: () => orders,
@@ -70,6 +72,20 @@ function setUp(
     platform: { clock: time, timers: time } as unknown as Platform,
     logger: silentLogger,
     localId: self,
+    brokerEpoch: () => 5 as BrokerEpoch,
+    askForIsrs: async () => [],
+    maxLagMs: 30_000,
+    fetching: {
+      listenerName: 'PLAINTEXT',
+      settings: {
+        maxWaitMs: 500,
+        minBytes: 1,
+        maxPartitionBytes: 1000,
+        maxBytes: 1000,
+        backoffMs: 1000,
+        requestTimeoutMs: 30_000,
+      },
+    },
     topicConfig: () =>
       ({ minInSyncReplicas: 1, cleanupPolicy: { delete: true, compact: false }, ...topicConfig }) as TopicConfig,
     logs: {
@@ -360,4 +376,56 @@ test('ReplicaManager.deleteRecords() refuses a topic that is compacted only, and
   expect(await manager.deleteRecords({ ...deletion, partition: 7 })).toMatchObject({
     reason: 'unknown-topic-or-partition',
   })
+})
+
+test('ReplicaManager.empty() puts an empty log in place, in the same leader epoch, and answers who waits', async () => {
+  const logs = [new FakeLog(), new FakeLog()]
+  const { manager, create, produce, fetch, deleted } = setUp(async () => logs.shift()!)
+  const news: string[] = []
+  manager.onLeadership({
+    onLeader: ({ leaderEpoch }) => void news.push(`led in ${leaderEpoch}`),
+    onResigned: (_topic, _partition, leaderEpoch) => void news.push(`resigned in ${leaderEpoch}`),
+    onTopicsDeleted: () => void news.push('deleted'),
+  })
+  const [before, after] = logs
+  create()
+  await manager.whenOpened()
+  const written = produce('abc')
+  before!.completeFlush()
+  await written
+  const waiting = produce('d')
+  const poll = fetch({ fetchOffset: 3, maxWaitMs: 1_000_000 })
+  await turn()
+  const emptied = manager.empty([orders], image)
+  expect(await waiting).toMatchObject({ ok: false, reason: 'not-leader-or-follower' })
+  await emptied
+  expect(deleted).toEqual(['orders-0'])
+  expect(news).toEqual(['led in 0', 'resigned in 0', 'led in 0'])
+  expect((await poll).partitions[0]).toMatchObject({ outcome: { ok: false, reason: 'offset-out-of-range' } })
+  const again = produce('x')
+  await turn()
+  after!.completeFlush()
+  expect(await again).toMatchObject({ ok: true, baseOffset: 0 })
+})
+
+test('ReplicaManager tells readers of a log before that they are out of range, whatever epoch they know', async () => {
+  const { manager, create, fetch } = setUp()
+  create()
+  await manager.whenOpened()
+  await manager.empty([orders], image)
+  const asked = { topic: 'orders', partition: 0, fetchOffset: 7, maxBytes: 1000 }
+  const epochs = { currentLeaderEpoch: 0 as LeaderEpoch, lastFetchedEpoch: 0 as LeaderEpoch }
+  const { partitions } = await fetch({ partitions: [{ ...asked, ...epochs }] })
+  expect(partitions[0]).toMatchObject({ outcome: { ok: false, reason: 'offset-out-of-range' } })
+})
+
+test('ReplicaManager.empty() rejects when a log cannot be deleted, and the partition is out of use', async () => {
+  let opened = 0
+  const { manager, create, produce } = setUp((log) =>
+    opened++ === 0 ? Promise.resolve(log) : Promise.reject(new Error('EIO')),
+  )
+  create()
+  await manager.whenOpened()
+  await expect(manager.empty([orders], image)).rejects.toThrow('EIO')
+  expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
 })

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { majority, quorumIndex, tally } from '../../../../src/raft/core/quorum.ts'
+import { majority, reachedByMajority, tally } from '../../../../src/raft/core/quorum.ts'
 import type { LogIndex } from '../../../../src/raft/index.ts'
 
-test('quorumIndex() is the highest index that more than half of the voters have (R13)', () => {
+test('reachedByMajority() is the highest index that more than half of the voters have (R13)', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(8), { minLength: 1, maxLength: 9 }), (matchIndexes) => {
       const has = (index: number) => matchIndexes.filter((match) => match >= index).length
       const byCounting = Math.max(...[0, ...matchIndexes].filter((index) => has(index) * 2 > matchIndexes.length))
-      expect(quorumIndex(matchIndexes as LogIndex[])).toBe(byCounting)
+      expect(reachedByMajority(matchIndexes as LogIndex[])).toBe(byCounting)
     }),
   )
 })

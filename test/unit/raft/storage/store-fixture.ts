@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { zeroUuid } from '../../../../src/base/index.ts'
 import type { Platform } from '../../../../src/platform/index.ts'
 import {
@@ -11,6 +12,7 @@ import {
   quorumStateFile,
   RaftStorage,
   type Snapshot,
+  type SnapshotChunk,
   type Term,
 } from '../../../../src/raft/index.ts'
 import { openSimulatedStore } from '../../../support/simulated-kv.ts'
@@ -27,7 +29,12 @@ export function entry(
 }
 
 export function hardState(term: number, votedFor: number | null, commitIndex = 0): HardState {
-  return { term: term as Term, votedFor: votedFor as NodeId | null, commitIndex: commitIndex as LogIndex }
+  return {
+    term: term as Term,
+    votedFor: votedFor as NodeId | null,
+    votedDirectoryId: null,
+    commitIndex: commitIndex as LogIndex,
+  }
 }
 
 export function snapshot(index: number, term: number, data: Uint8Array = Buffer.from(`state ${index}`)): Snapshot {
@@ -36,7 +43,21 @@ export function snapshot(index: number, term: number, data: Uint8Array = Buffer.
 
 /** What `persist` takes, with what is left out unchanged. */
 export function ready(parts: { entries?: Entry[]; hardState?: HardState; snapshot?: Snapshot }) {
-  return { entriesToPersist: parts.entries ?? [], hardState: parts.hardState, snapshot: parts.snapshot }
+  return {
+    entriesToPersist: parts.entries ?? [],
+    hardState: parts.hardState,
+    snapshot: parts.snapshot,
+    snapshotChunks: [],
+  }
+}
+
+/** The chunks of a snapshot from a leader, which come before it; two, where there is something to cut. */
+export async function keepChunksOf(storage: RaftStorage, { data, ...of }: Snapshot): Promise<void> {
+  const header = { ...of, totalBytes: data.length, dataCrc: crc32(data) }
+  const half = data.length >> 1
+  const chunks: SnapshotChunk[] = [{ header, offset: 0, data: data.subarray(0, half) }]
+  if (half < data.length) chunks.push({ header, offset: half, data: data.subarray(half) })
+  await storage.persist({ ...ready({}), snapshotChunks: chunks })
 }
 
 export const directory = '/data/raft'

@@ -1,0 +1,179 @@
+import type { Clock, Random, Timers } from '../../platform/index.ts'
+import type { Membership, Message, NodeId, RaftReceiver, RaftTransport, Voter } from '../../raft/index.ts'
+import type { NodeMessages, RaftMessage, RpcNetwork, RpcTarget, StreamMethod } from '../../rpc/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { AcceptedStreams } from './accepted-streams.ts'
+import { helloTo, type NodeIdentity } from './identity.ts'
+import { PeerLink } from './peer-link.ts'
+import { fromWire, toWire } from './raft-codec.ts'
+
+export interface PeerTransportOptions {
+  readonly network: RpcNetwork
+  readonly messages: NodeMessages
+  readonly platform: { readonly clock: Clock; readonly timers: Timers; readonly random: Random }
+  readonly logger: Logger
+  readonly identity: () => NodeIdentity
+  /** Where the settings say that a node is. What the membership says of a voter comes first. */
+  readonly configured: ReadonlyMap<number, RpcTarget>
+  /** Streams that others opened: the way to who can't be called. */
+  readonly accepted: AcceptedStreams
+}
+
+/** Who wants to know which nodes live. */
+export interface PeerListener {
+  onConnected(node: NodeId): void
+  /** Its process has ended, as far as can be seen. Once, until it is connected again. */
+  onCrashed(node: NodeId): void
+}
+
+/** The links to one peer: Raft's messages, and apart from them its snapshots, from the first one on. */
+interface Peer {
+  readonly target: RpcTarget
+  readonly converse: PeerLink
+  snapshots: PeerLink | undefined
+}
+
+/** Raft's messages over streams between nodes. */
+export class PeerTransport implements RaftTransport {
+  readonly #options: PeerTransportOptions
+  readonly #peers = new Map<NodeId, Peer>()
+  /** Where nodes are that another named as the leader. */
+  readonly #learned = new Map<NodeId, RpcTarget>()
+  readonly #ping: Uint8Array
+  readonly #listeners: PeerListener[] = []
+  #receiver: RaftReceiver | undefined
+
+  constructor(options: PeerTransportOptions) {
+    this.#options = options
+    this.#ping = options.messages.peerMessage.encode({ ping: {} })
+  }
+
+  onPeers(listener: PeerListener): void {
+    this.#listeners.push(listener)
+  }
+
+  start(receiver: RaftReceiver): void {
+    this.#receiver = receiver
+    for (const id of this.#options.configured.keys()) this.#connect(id as NodeId, this.#options.configured.get(id)!)
+  }
+
+  setMembership({ voters }: Membership): void {
+    const { configured } = this.#options
+    const targets = new Map<NodeId, RpcTarget>()
+    for (const [id, target] of configured) targets.set(id as NodeId, target)
+    for (const [id, target] of this.#learned) targets.set(id, target)
+    for (const { id, endpoint } of voters) {
+      const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
+      if (target !== undefined) targets.set(id, target)
+    }
+    for (const [id, peer] of this.#peers) {
+      if (!targets.has(id)) this.#disconnect(id, peer)
+    }
+    for (const [id, target] of targets) this.#connect(id, target)
+  }
+
+  learn({ id, endpoint }: Voter): void {
+    const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
+    if (target === undefined) return
+    this.#learned.set(id, target)
+    this.#connect(id, target)
+  }
+
+  /** A message of a stream that was opened to this node. Throws `RpcError` for what makes no sense. */
+  receive(message: RaftMessage): void {
+    this.#receiver?.onMessage(fromWire(message))
+  }
+
+  send(message: Message): void {
+    const bytes = this.#options.messages.peerMessage.encode({ raft: toWire(message) })
+    const peer = this.#peers.get(message.to)
+    if (peer === undefined) {
+      if (!this.#options.accepted.send(message.to, bytes)) this.#tellUnreachable(message)
+    } else if (message.type === 'snapshotChunk') {
+      this.#snapshotsOf(message.to, peer).send(bytes)
+    } else {
+      peer.converse.send(bytes)
+    }
+  }
+
+  stop(): void {
+    this.#receiver = undefined
+    for (const [id, peer] of this.#peers) this.#disconnect(id, peer)
+  }
+
+  #tellUnreachable({ to, type }: Message): void {
+    if (type === 'snapshotChunk') this.#receiver?.onSnapshotFailed(to)
+    else this.#receiver?.onUnreachable(to)
+  }
+
+  #connect(id: NodeId, target: RpcTarget): void {
+    if (id === this.#options.identity().nodeId) return
+    const present = this.#peers.get(id)
+    if (present?.target.host === target.host && present.target.port === target.port) return
+    if (present !== undefined) this.#disconnect(id, present)
+    const converse = this.#link(id, target, 'Converse', () => this.#receiver?.onUnreachable(id))
+    this.#peers.set(id, { target, converse, snapshots: undefined })
+    converse.start()
+  }
+
+  #disconnect(id: NodeId, { converse, snapshots }: Peer): void {
+    converse.stop()
+    snapshots?.stop()
+    this.#peers.delete(id)
+  }
+
+  #snapshotsOf(id: NodeId, peer: Peer): PeerLink {
+    if (peer.snapshots === undefined) {
+      peer.snapshots = this.#link(id, peer.target, 'SendSnapshot', () => this.#receiver?.onSnapshotFailed(id))
+      peer.snapshots.start()
+    }
+    return peer.snapshots
+  }
+
+  #link(id: NodeId, target: RpcTarget, method: StreamMethod, onDown: () => void): PeerLink {
+    const { network, messages, platform, identity, logger } = this.#options
+    const log = logger.child({ peer: id, address: `${target.host}:${target.port}` })
+    let wasTold = false
+    return new PeerLink({
+      network,
+      target,
+      method,
+      platform,
+      hello: () => messages.peerMessage.encode({ hello: helloTo(id, identity()) }),
+      ping: this.#ping,
+      listener: {
+        onOpen: () => {
+          wasTold = false
+          if (method === 'Converse') for (const listener of this.#listeners) listener.onConnected(id)
+          log.info({ stream: method }, 'peer connected')
+        },
+        onMessage: (bytes) => this.#onAnswer(bytes, log),
+        onDown: (error) => {
+          if (!wasTold) log.warn({ stream: method, reason: error.message }, 'peer not connected')
+          wasTold = true
+          onDown()
+        },
+        onCrashed: () => {
+          if (method !== 'Converse') return
+          this.#receiver?.onCrashed(id)
+          for (const listener of this.#listeners) listener.onCrashed(id)
+        },
+      },
+    })
+  }
+
+  /** A peer that has no link of its own to this node answers on this one's. */
+  #onAnswer(bytes: Buffer, log: Logger): void {
+    try {
+      const { raft } = this.#options.messages.peerMessage.decode(bytes)
+      if (raft !== undefined) this.receive(raft)
+    } catch (error) {
+      log.warn({ error }, 'peer answered with what makes no sense')
+    }
+  }
+}
+
+function parseEndpoint(endpoint: string): RpcTarget | undefined {
+  const match = /^(?:\[(.+)\]|([^[\]]+)):(\d{1,5})$/.exec(endpoint)
+  return match === null ? undefined : { host: (match[1] ?? match[2])!, port: Number(match[3]) }
+}

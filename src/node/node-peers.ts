@@ -1,0 +1,204 @@
+import { join } from 'node:path'
+import type { BrokerId, Uuid } from '../base/index.ts'
+import type { ParsedConfig } from '../config/index.ts'
+import {
+  AcceptedStreams,
+  endpointOf,
+  type Formation,
+  formQuorum,
+  NodeServer,
+  PeerTransport,
+  protocolVersion,
+} from '../coordination/index.ts'
+import { readMetaProperties } from '../log/index.ts'
+import type { Platform } from '../platform/index.ts'
+import type { Voter } from '../raft/index.ts'
+import {
+  type NodeDescription,
+  type NodeMessages,
+  RpcError,
+  type RpcListener,
+  type RpcNetwork,
+  type RpcTarget,
+} from '../rpc/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+
+/** The id of a directory that is about to become a voter's; gone once its log is begun. */
+const formingFile = 'forming.id'
+
+/** What is needed to talk to other nodes: loaded only where there are some. */
+export interface PeerServices {
+  readonly network: RpcNetwork
+  readonly messages: NodeMessages
+}
+
+/** Who this node is, before anything of it is opened. */
+export interface StartingIdentity {
+  readonly clusterId: string
+  readonly metadataDirectoryId: Uuid
+  /** Undefined: formatted before, the log says who votes. */
+  readonly voters: readonly Voter[] | undefined
+}
+
+/** This node among others: its CONTROLLER listener, its streams, and what it tells of itself. */
+export class NodePeers {
+  readonly transport: PeerTransport
+  readonly services: PeerServices
+  readonly #config: ParsedConfig
+  readonly #platform: Platform
+  readonly #logger: Logger
+  readonly #incarnationId: Uuid
+  readonly #stopping = new AbortController()
+  readonly #targets: ReadonlyMap<number, RpcTarget>
+  #listener: RpcListener | undefined
+  #clusterId = ''
+  #directoryId = '' as Uuid
+  #voters: readonly Voter[] = []
+  #quorum: () => { readonly leaderId: number | null; readonly term: number } = () => ({ leaderId: null, term: 0 })
+  #ask: ((request: Buffer) => Promise<Uint8Array>) | undefined
+  readonly #accepted: AcceptedStreams
+
+  constructor(config: ParsedConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
+    this.#config = config
+    this.#platform = platform
+    this.#logger = logger.child({ part: 'peers' })
+    this.services = services
+    this.#incarnationId = incarnationId
+    this.#targets = new Map(config.quorumVoters.map(({ nodeId, host, port }) => [nodeId, { host, port }]))
+    const identity = () => ({
+      clusterId: this.#clusterId,
+      nodeId: config.nodeId as number,
+      directoryId: this.#directoryId,
+      incarnationId,
+    })
+    this.#accepted = new AcceptedStreams({
+      platform,
+      messages: services.messages,
+      logger: this.#logger,
+      identity,
+      onRaft: (message) => this.transport.receive(message),
+    })
+    this.transport = new PeerTransport({
+      ...services,
+      platform,
+      logger: this.#logger,
+      identity,
+      configured: this.#targets,
+      accepted: this.#accepted,
+    })
+  }
+
+  /** Where the settings say that a node listens for others. */
+  targetOf(node: BrokerId): RpcTarget | undefined {
+    return this.#targets.get(node)
+  }
+
+  /** The port of the CONTROLLER listener. Throws `RpcError`. */
+  async listen(): Promise<void> {
+    const [listener] = this.#config.controllerListeners
+    if (listener === undefined) return
+    const server = new NodeServer({
+      messages: this.services.messages,
+      accepted: this.#accepted,
+      describe: () => this.#describe(),
+      ask: (request) => {
+        if (this.#ask === undefined) throw new RpcError('unavailable', 'The node is starting')
+        return this.#ask(request)
+      },
+    })
+    this.#listener = await this.services.network.listen({ host: listener.host, port: listener.port }, server)
+  }
+
+  /** What meta.properties says, or what the voters agree on at their first boot. Throws `CoordinationError`, `StorageError`. */
+  async identify(): Promise<StartingIdentity> {
+    const { files, random } = this.#platform
+    const directory = this.#config.metadataLogDir
+    const meta = await readMetaProperties(files, directory)
+    const forming = (await files.readFile(join(directory, formingFile), 1024))?.toString()
+    if (meta !== undefined && forming === undefined) {
+      this.#clusterId = meta.clusterId
+      this.#directoryId = meta.directoryId
+      return { clusterId: meta.clusterId, metadataDirectoryId: meta.directoryId, voters: undefined }
+    }
+    // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
+    const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
+    this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
+    const formation: Formation = await formQuorum({
+      ...this.services,
+      timers: this.#platform.timers,
+      logger: this.#logger,
+      nodeId: this.#config.nodeId,
+      directoryId: this.#directoryId,
+      voters: this.#targets,
+      newClusterId: meta?.clusterId ?? this.#config.values.clusterId ?? random.uuid(),
+      signal: this.#stopping.signal,
+    })
+    return { ...formation, metadataDirectoryId: this.#directoryId }
+  }
+
+  /** The node's folders are formatted: others may know. */
+  formatted(clusterId: string, voters: readonly Voter[]): void {
+    this.#clusterId = clusterId
+    this.#voters = voters
+  }
+
+  /** From now on requests to the controller are answered, and the quorum is told of. */
+  serve(
+    ask: (request: Buffer) => Promise<Uint8Array>,
+    quorum: () => { readonly leaderId: number | null; readonly term: number; readonly voters: readonly Voter[] },
+  ): void {
+    this.#ask = ask
+    this.#quorum = () => {
+      const facts = quorum()
+      this.#voters = facts.voters
+      return facts
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#listener?.close()
+  }
+
+  async #nameDirectory(): Promise<Uuid> {
+    const { files, random } = this.#platform
+    const directory = this.#config.metadataLogDir
+    const path = join(directory, formingFile)
+    const directoryId = random.uuid()
+    await files.makeDirectory(directory)
+    const file = await files.open(path, 'create')
+    try {
+      await file.write([Buffer.from(directoryId)], 0)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await files.syncDirectory(directory)
+    return directoryId
+  }
+
+  /** Once the log is begun. */
+  async forgetForming(): Promise<void> {
+    await this.#platform.files.remove(join(this.#config.metadataLogDir, formingFile))
+  }
+
+  #describe(): NodeDescription {
+    const { leaderId, term } = this.#quorum()
+    return {
+      protocolVersion,
+      clusterId: this.#clusterId,
+      nodeId: this.#config.nodeId,
+      directoryId: this.#directoryId,
+      incarnationId: this.#incarnationId,
+      softwareVersion: '',
+      configuredVoters: [...this.#targets].map(([id, target]) => ({
+        id,
+        directoryId: '',
+        endpoint: endpointOf(target),
+      })),
+      voters: this.#voters.map(({ id, directoryId, endpoint }) => ({ id, directoryId, endpoint: endpoint ?? '' })),
+      ...(leaderId === null ? {} : { leaderId }),
+      term,
+    }
+  }
+}

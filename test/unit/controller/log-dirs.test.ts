@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import { zeroUuid } from '../../../src/base/index.ts'
+import { assignReplicasToDirs, handleHeartbeat } from '../../../src/controller/index.ts'
+import { directoryOf, type MetadataImage, type MetadataRecord } from '../../../src/metadata/index.ts'
+import {
+  brokerEpoch,
+  brokerId,
+  brokerIds,
+  imageOf,
+  registration,
+  step,
+  topicRecords,
+  uuid,
+} from '../metadata/support.ts'
+import { clusterRecords, orders, ordersChange, settings } from './support.ts'
+
+const [good, bad] = [uuid(71), uuid(72)]
+/** Broker 1 has two log directories, and partition 0 of 'orders' in the one and 1 in the other. */
+const cluster = (...records: MetadataRecord[]) =>
+  imageOf(
+    ...clusterRecords(),
+    { ...registration(1), logDirs: [good, bad] },
+    registration(2),
+    ...topicRecords('orders', uuid(1), [[1, 2], [1, 2], [1]]),
+    ordersChange(0, { directories: [good, zeroUuid] }),
+    ordersChange(1, { directories: [bad, zeroUuid] }),
+    ...records,
+  )
+
+function beat(image: MetadataImage, offlineLogDirs: readonly string[], fields = {}) {
+  const heartbeat = { brokerId: brokerId(1), brokerEpoch: brokerEpoch(1), appliedIndex: 1000, ...fields }
+  const decided = handleHeartbeat(
+    image,
+    { wantFence: false, wantShutdown: false, ...heartbeat, offlineLogDirs: offlineLogDirs as [] },
+    { settings, othersKnowOfShutdown: false },
+  )
+  return { ...decided, after: step(image, decided.records).image }
+}
+
+describe('a log directory that fails', () => {
+  test('takes its replicas out of ISR and leadership, and no others', () => {
+    const { after, response } = beat(cluster(), [bad])
+    expect(response).toMatchObject({ ok: true, fenced: false })
+    expect(orders(after, 0)).toMatchObject({ leader: 1, isr: [1, 2] })
+    expect(orders(after, 1)).toMatchObject({ leader: 2, isr: [2], leaderEpoch: 1 })
+    expect(after.cluster.broker(brokerId(1))?.logDirs).toEqual([good])
+    expect(beat(after, [bad]).records).toEqual([])
+  })
+
+  test('is no place to lead from, also when nobody else can', () => {
+    const alone = cluster(ordersChange(2, { directories: [bad] }))
+    const { after } = beat(alone, [bad])
+    expect(orders(after, 2)).toMatchObject({ leader: -1, isr: [1] })
+    const fenced = beat(after, [bad], { wantFence: true }).after
+    expect(orders(beat(fenced, [bad]).after, 2).leader).toBe(-1)
+    expect(orders(beat(fenced, [bad]).after, 0).leader).toBe(2)
+  })
+
+  test('fences the broker when it was its last, until it registers with one that works', () => {
+    const { after, response } = beat(cluster(), [good, bad])
+    expect(response).toMatchObject({ fenced: true })
+    expect([0, 1, 2].map((index) => orders(after, index).leader)).toEqual([2, 2, -1])
+    expect(after.cluster.broker(brokerId(1))).toMatchObject({ fenced: true, logDirs: [] })
+    expect(beat(after, [good, bad]).response).toMatchObject({ fenced: true })
+    const again = step(after, [{ ...registration(1, { fenced: true }), logDirs: [good] }]).image
+    expect(beat(again, [bad]).response).toMatchObject({ fenced: false })
+  })
+
+  test('is unknown in the first metadata.version, and harms nothing else that the heartbeat wants', () => {
+    const old = cluster({ type: 'FeatureLevel', name: 'metadata.version', level: 1 })
+    expect(beat(old, [bad])).toMatchObject({ records: [], response: { fenced: false } })
+  })
+})
+
+describe('assignReplicasToDirs()', () => {
+  const assign = (image: MetadataImage, assignments: readonly [number, string][], epoch = 1) => {
+    const run = { brokerId: brokerId(1), brokerEpoch: brokerEpoch(epoch) }
+    const all = assignments.map(([partition, directory]) => ({
+      topicId: uuid(1),
+      partition,
+      directory: directory as never,
+    }))
+    const decided = assignReplicasToDirs(image, { ...run, assignments: all }, settings)
+    return { ...decided, after: step(image, decided.records).image }
+  }
+
+  test('notes where replicas are, and nothing twice', () => {
+    const { after, response } = assign(cluster(), [
+      [0, bad],
+      [2, good],
+      [7, good],
+    ])
+    expect(response).toEqual({
+      ok: true,
+      results: [{ ok: true }, { ok: true }, { ok: false, reason: 'unknown-partition' }],
+    })
+    expect(directoryOf(orders(after, 0), brokerId(1))).toBe(bad)
+    expect(directoryOf(orders(after, 0), brokerId(2))).toBe(zeroUuid)
+    expect(orders(after, 0)).toMatchObject({ leader: 1, leaderEpoch: 0 })
+    expect(
+      assign(after, [
+        [0, bad],
+        [2, good],
+      ]).records,
+    ).toEqual([])
+  })
+
+  test('a replica in a directory that does not work gives up ISR and leadership', () => {
+    const { after } = assign(cluster(), [[0, uuid(99)]])
+    expect(orders(after, 0)).toMatchObject({ leader: 2, isr: [2], leaderEpoch: 1 })
+    expect(directoryOf(orders(after, 0), brokerId(1))).toBe(uuid(99))
+  })
+
+  test('assignments of one replica follow each other', () => {
+    const { after, records } = assign(cluster(), [
+      [0, uuid(99)],
+      [0, bad],
+    ])
+    expect(records).toHaveLength(2)
+    expect(orders(after, 0)).toMatchObject({ leader: 2, isr: [2], directories: [bad, zeroUuid] })
+  })
+
+  test('is refused to a stale run, and to who is no replica', () => {
+    expect(assign(cluster(), [[0, bad]], 9).response).toEqual({ ok: false, reason: 'stale-broker-epoch' })
+    const elsewhere = cluster(ordersChange(0, { replicas: brokerIds(2), isr: brokerIds(2), leader: brokerId(2) }))
+    expect(assign(elsewhere, [[0, bad]]).response).toMatchObject({ results: [{ reason: 'not-a-replica' }] })
+    const old = cluster({ type: 'FeatureLevel', name: 'metadata.version', level: 1 })
+    expect(assign(old, [[0, bad]]).response).toEqual({ ok: false, reason: 'unsupported-version' })
+  })
+})
+
+test('replicas that stay keep their directory when others come and go', () => {
+  const image = step(cluster(), [ordersChange(0, { replicas: brokerIds(2, 1) })]).image
+  expect(orders(image, 0).directories).toEqual([zeroUuid, good])
+  const moved = step(image, [ordersChange(0, { replicas: brokerIds(2) })]).image
+  expect(orders(moved, 0).directories).toEqual([])
+})
