@@ -36,7 +36,6 @@ export const fetch = defineApi({
     const { sessionId, sessionEpoch } = request
     const { fetchSessions } = context.services
     const isFull = sessionEpoch === initialEpoch || sessionEpoch === finalEpoch
-    if (replicaIdOf(request, context) >= 0) return { body: refusedReplica(request, context) }
     if (!isFull) return resumeSession(request, context)
     if (sessionId !== noSession) fetchSessions.close(sessionId)
     return answerFull(request, context, sessionEpoch === initialEpoch)
@@ -251,15 +250,18 @@ class PartitionAnswers {
   readonly #apiVersion: number
   readonly #hints: LeaderHints
   readonly #abortedTransactions: never[] | null
+  readonly #isOfConsumer: boolean
 
   constructor(request: FetchRequest, context: RequestContext) {
     this.#apiVersion = context.apiVersion
+    this.#isOfConsumer = !('follower' in readerOf(request, context.apiVersion))
     this.#hints = new LeaderHints(context)
     this.#abortedTransactions = isReadCommitted(request) ? [] : null
   }
 
+  /** Followers, which know where brokers are, are told none. */
   get nodeEndpoints() {
-    return this.#hints.nodeEndpoints
+    return this.#isOfConsumer ? this.#hints.nodeEndpoints : []
   }
 
   /** `topic` undefined: no topic has the id that was asked for. */
@@ -314,26 +316,6 @@ function refusedPartition(partitionIndex: number, errorCode: ErrorCode): Partiti
 
 function isMissing(errorCode: ErrorCode): boolean {
   return errorCode === ErrorCode.UNKNOWN_TOPIC_OR_PARTITION || errorCode === ErrorCode.UNKNOWN_TOPIC_ID
-}
-
-function replicaIdOf({ replicaId, replicaState }: FetchRequest, { apiVersion }: RequestContext): number {
-  return apiVersion >= 15 ? replicaState.replicaId : replicaId
-}
-
-/** This broker has no followers: who says that it is one is told to ask who leads. */
-function refusedReplica(request: FetchRequest, context: RequestContext): Body {
-  const { topics } = context.services.coordination.image
-  const answers = new PartitionAnswers(request, context)
-  const responses = request.topics.map(({ topic, topicId, partitions }) => {
-    const found = usesTopicIds(context) ? topics.byId(topicId) : topics.byName(topic)
-    const refused = partitions.map(({ partition }) => {
-      const isThere = found?.partitions[partition] !== undefined
-      const reason = isThere ? 'not-leader-or-follower' : 'unknown-topic-or-partition'
-      return answers.of(found?.name, partition, { ...unknownTopicId, outcome: { ok: false, reason } })
-    })
-    return { topic, topicId, partitions: refused }
-  })
-  return { errorCode: ErrorCode.NONE, sessionId: noSession, responses }
 }
 
 /** From version 7 on the error stands at the top, with no topics. */

@@ -37,15 +37,6 @@ function refused(reason: ReplicaRefusal): FetchedPartition {
 const byName = [4, 5, 6, 7, 8, 9, 10, 11, 12]
 const byId = [13, 14, 15, 16, 17, 18]
 
-test.each([4, 12, 14])('Fetch %i of a follower, which there is none of, reads nothing', async (version) => {
-  const { ask, coordination, replicas } = harness()
-  const added = coordination.addTopic('orders')
-  const topic = { topic: 'orders', topicId: added.topicId }
-  const { responses } = await ask(apis.Fetch, version, fetchBody({ replicaId: 2 }, topic))
-  expect(responses.flatMap(({ partitions }) => partitions)).toMatchObject([{ errorCode: 6, highWatermark: -1 }])
-  expect(replicas.fetches).toEqual([])
-})
-
 test.each(byName)('Fetch %i reads by topic name and gives the chunks as they are', async (version) => {
   const { ask, replicas } = harness()
   replicas.fetchAnswer = () => [fetched([Buffer.from('batch one'), Buffer.from('batch two')])]
