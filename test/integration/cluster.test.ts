@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { apis } from '../../src/protocol/index.ts'
+import { ClusterProcesses } from '../support/cluster-processes.ts'
+import { ClusterWorkload } from '../support/cluster-workload.ts'
+
+const topic = 'orders'
+const partitionCount = 3
+
+async function createTopic(cluster: ClusterProcesses): Promise<void> {
+  const { topics } = await cluster.with(1, (client) =>
+    client.request(apis.CreateTopics, 7, {
+      topics: [
+        {
+          name: topic,
+          numPartitions: partitionCount,
+          replicationFactor: 3,
+          assignments: [],
+          configs: [{ name: 'min.insync.replicas', value: '2' }],
+        },
+      ],
+      timeoutMs: 10_000,
+    }),
+  )
+  expect(topics.map(({ errorCode, errorMessage }) => [errorCode, errorMessage])).toEqual([[0, null]])
+}
+
+async function startWorkload(cluster: ClusterProcesses): Promise<ClusterWorkload> {
+  const workload = new ClusterWorkload({
+    addresses: cluster.ids.map((id) => cluster.address(id)),
+    topic,
+    partitionCount,
+    groupId: 'followers',
+  })
+  await workload.start()
+  await workload.untilAllProgress()
+  return workload
+}
+
+describe('a cluster of three processes', () => {
+  test('forms itself from empty folders, and each node tells the same of it', async () => {
+    await using cluster = await ClusterProcesses.start()
+    const facts = await Promise.all(
+      cluster.ids.map((id) =>
+        cluster.with(id, async (client) => {
+          const { clusterId, brokers } = await client.request(apis.Metadata, 12, { topics: [] })
+          return { clusterId, brokers: brokers.map(({ nodeId }) => nodeId).sort() }
+        }),
+      ),
+    )
+    expect(facts[0]!.brokers).toEqual([1, 2, 3])
+    expect(facts[1]).toEqual(facts[0])
+    expect(facts[2]).toEqual(facts[0])
+  })
+
+  test('loses nothing, and doubles nothing, while each node in turn is killed, stopped and suspended', async () => {
+    await using cluster = await ClusterProcesses.start({ config: { 'group.initial.rebalance.delay.ms': 0 } })
+    await createTopic(cluster)
+    await cluster.untilInSync([topic])
+    const workload = await startWorkload(cluster)
+    for (const id of cluster.ids) {
+      await cluster.node(id).kill()
+      await workload.untilAllProgress()
+      await cluster.launch(id).whenServing()
+      await cluster.untilInSync([topic, '__consumer_offsets'])
+
+      const { exitCode, output } = await cluster.node(id).stop()
+      expect(exitCode, output).toBe(0)
+      await workload.untilAllProgress()
+      await cluster.launch(id).whenServing()
+      await cluster.untilInSync([topic, '__consumer_offsets'])
+
+      cluster.node(id).program.kill('SIGSTOP')
+      await workload.untilAllProgress()
+      cluster.node(id).program.kill('SIGCONT')
+      await cluster.untilInSync([topic, '__consumer_offsets'])
+      await workload.untilAllProgress()
+    }
+    await workload.stop()
+    await workload.verify()
+  }, 300_000)
+})
