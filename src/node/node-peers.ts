@@ -93,6 +93,11 @@ export class NodePeers {
     return this.#targets.get(node)
   }
 
+  /** The voters that this one isn't connected to, each with the reason, for people. */
+  unreached(): string[] {
+    return [...this.transport.unreached].map(([id, reason]) => `${id} (${reason})`)
+  }
+
   /** The port of the CONTROLLER listener. Throws `RpcError`. */
   async listen(): Promise<void> {
     const [listener] = this.#config.controllerListeners
@@ -123,14 +128,17 @@ export class NodePeers {
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
     const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
     this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
+    const givenId = meta?.clusterId ?? this.#config.values.clusterId
     const formation: Formation = await formQuorum({
       ...this.services,
       timers: this.#platform.timers,
       logger: this.#logger,
       nodeId: this.#config.nodeId,
       directoryId: this.#directoryId,
+      incarnationId: this.#incarnationId,
       voters: this.#targets,
-      newClusterId: meta?.clusterId ?? this.#config.values.clusterId ?? random.uuid(),
+      newClusterId: givenId ?? random.uuid(),
+      isClusterIdGiven: givenId !== null,
       signal: this.#stopping.signal,
     })
     return { ...formation, metadataDirectoryId: this.#directoryId }
@@ -155,8 +163,13 @@ export class NodePeers {
     }
   }
 
-  async stop(): Promise<void> {
+  /** `identify` rejects with a 'stopped'. */
+  giveUp(): void {
     this.#stopping.abort()
+  }
+
+  async stop(): Promise<void> {
+    this.giveUp()
     await this.#listener?.close()
   }
 

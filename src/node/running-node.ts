@@ -17,6 +17,8 @@ export interface NodeOptions {
   /** Where not all goes by the platform's time. */
   readonly time?: NodeTime
   readonly logger: Logger
+  /** Aborted while the node starts: what it waits for is given up, and the start rejects with a `CoordinationError` ('stopped'). */
+  readonly signal?: AbortSignal
   readonly metrics?: Metrics
   /** Threads of libuv's pool (`UV_THREADPOOL_SIZE`), 2 or more; 4 when left out. */
   readonly poolThreads?: number

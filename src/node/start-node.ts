@@ -13,6 +13,7 @@ import {
   answerController,
   ControllerCalls,
   type Coordination,
+  CoordinationError,
   createRaftCoordination,
   type RemoteControllers,
 } from '../coordination/index.ts'
@@ -20,7 +21,7 @@ import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
 import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
-import type { Clock, Platform } from '../platform/index.ts'
+import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
@@ -39,6 +40,9 @@ const shutdownGraceMs = 5_000
 const defaultPoolThreads = 4
 /** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
 const grownReplicationFactor = 3
+/** When a node that waits for a controller says so first, and then how often. */
+const waitReportDelayMs = 3_000
+const waitReportIntervalMs = 10_000
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -78,6 +82,7 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  #peers: NodePeers | undefined
   #coordination: Coordination | undefined
   /** What only a node that serves has. */
   #serving: Serving | undefined
@@ -126,14 +131,37 @@ class Node implements RunningNode {
   }
 
   async start(): Promise<void> {
+    const { signal } = this.#options
+    const giveUp = () => {
+      this.#peers?.giveUp()
+      this.#coordination?.giveUp()
+    }
+    signal?.addEventListener('abort', giveUp)
+    try {
+      await this.#start()
+    } finally {
+      signal?.removeEventListener('abort', giveUp)
+    }
+  }
+
+  /** Between two steps of the start. */
+  #checkGoesOn(): void {
+    if (this.#options.signal?.aborted) throw new CoordinationError('stopped', 'The node was stopped while it started')
+  }
+
+  async #start(): Promise<void> {
     const { platform, logger, topics = [], time } = this.#options
     const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
     const incarnationId = platform.random.uuid()
     const peers = await this.#openPeers(incarnationId)
+    this.#checkGoesOn()
     const identity = await peers?.identify()
+    this.#checkGoesOn()
     const logs = await this.#openLogs(identity)
+    this.#checkGoesOn()
     const coordination = await this.#openCoordination(logs, peers, identity)
+    this.#checkGoesOn()
     const replicas = new ReplicaManager({
       platform: waitPlatform,
       logger,
@@ -188,7 +216,8 @@ class Node implements RunningNode {
       this.#applyConfig(image, server, logs)
       observation.onChange()
     })
-    await coordination.start({
+    const reports = this.#reportWaiting(peers)
+    const started = coordination.start({
       brokerId: this.brokerId,
       incarnationId,
       clusterId: this.#clusterId,
@@ -198,7 +227,9 @@ class Node implements RunningNode {
       features: supportedFeatures,
       previousBrokerEpoch: logs.cleanBrokerEpoch,
     })
+    await started.finally(() => reports.stop())
     await replicas.whenOpened()
+    this.#checkGoesOn()
     await replicas.deleteStrays(coordination.image)
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
@@ -209,6 +240,18 @@ class Node implements RunningNode {
     this.#stops.push(() => coordination.handOver()) // first of all: everything else still serves
     gate.open()
     logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
+  }
+
+  /** Says, every few seconds until it is stopped, that this node waits for others. */
+  #reportWaiting(peers: NodePeers | undefined): { stop(): void } {
+    const { platform, logger } = this.#options
+    const schedule = (delayMs: number): Timer =>
+      platform.timers.set(delayMs, () => {
+        logger.info({ waitsFor: peers?.unreached() }, 'node waits for a controller')
+        timer = schedule(waitReportIntervalMs)
+      })
+    let timer = schedule(waitReportDelayMs)
+    return { stop: () => timer.cancel() }
   }
 
   reset(options: ResetOptions = {}): Promise<void> {
@@ -256,6 +299,7 @@ class Node implements RunningNode {
     const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
     if (this.#config.quorumVoters.length < 2) return undefined
     const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
+    this.#peers = peers
     this.#stops.push(() => peers.stop())
     await peers.listen()
     return peers
@@ -300,6 +344,8 @@ class Node implements RunningNode {
       platform,
       logger: logger.child({ part: 'raft' }),
     })
+    this.#stops.push(() => raft.stop())
+    checkVoters(raft.state.membership, this.#config)
     const calls =
       peers === undefined
         ? undefined
@@ -474,6 +520,23 @@ function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, s
   if (identity !== undefined) return identity.voters === undefined ? undefined : { voters: identity.voters }
   // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
   return logs.isEmpty ? { voters: [self] } : undefined
+}
+
+/**
+ * The log says who votes, and the settings where they are: they have to mean the same. A log without voters is that of a node
+ * that follows until it is told. Throws `CoordinationError`.
+ */
+function checkVoters({ voters }: Membership, { quorumVoters, nodeId }: ParsedConfig): void {
+  if (voters.length === 0) return
+  const inLog = voters.map(({ id }) => id as number).sort((a, b) => a - b)
+  const named = quorumVoters.map((voter) => voter.nodeId)
+  const inSettings = (named.length === 0 ? [nodeId as number] : named).sort((a, b) => a - b)
+  if (inLog.join() === inSettings.join()) return
+  const settings = `controller.quorum.voters ${named.length === 0 ? 'is not set, which means' : 'names'} ${inSettings.join(', ')}`
+  throw new CoordinationError(
+    'wrong-cluster',
+    `${settings}, but the cluster was formed with the voters ${inLog.join(', ')}`,
+  )
 }
 
 async function loadGrpcServices(): Promise<PeerServices> {

@@ -13,18 +13,7 @@ export interface NodePorts {
   readonly controller: number
 }
 
-/** What Kafka's own three-node file says, for node `id` of `ports`, which begins with that of node 1. */
-export function clusterConfig(id: number, ports: readonly NodePorts[]): Record<string, string> {
-  const { client, controller } = ports[id - 1]!
-  return {
-    'process.roles': 'broker,controller',
-    'node.id': `${id}`,
-    'controller.quorum.voters': votersOf(ports),
-    listeners: `PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
-    'controller.listener.names': 'CONTROLLER',
-  }
-}
-
+/** `controller.quorum.voters` of nodes 1, 2, 3, ... with these ports. */
 export function votersOf(ports: readonly NodePorts[]): string {
   return ports.map(({ controller }, index) => `${index + 1}@127.0.0.1:${controller}`).join(',')
 }
@@ -107,14 +96,23 @@ export class ClusterProcesses implements AsyncDisposable {
 
   /** Starts the process of a node, with its folder as it is. */
   launch(id: number, config: Readonly<Record<string, string | number>> = {}): BrokerProcess {
-    const { listeners, ...own } = clusterConfig(id, this.ports)
+    const { client, controller } = this.ports[id - 1]!
     const process = new BrokerProcess({
       folder: join(this.folder, `node-${id}`),
-      listeners: listeners!,
-      config: { ...own, ...this.#config, ...config },
+      listeners: `PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
+      config: { ...this.#ownConfig(id), ...this.#config, ...config },
     })
     this.#nodes.set(id, process)
     return process
+  }
+
+  /** A second process with the settings of a node, but for its folder and the ports on which it listens. The caller ends it. */
+  launchBeside(id: number, { client, controller }: NodePorts): BrokerProcess {
+    return new BrokerProcess({
+      folder: join(this.folder, `beside-${id}`),
+      listeners: `PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
+      config: { ...this.#ownConfig(id), ...this.#config },
+    })
   }
 
   node(id: number): BrokerProcess {
@@ -181,6 +179,16 @@ export class ClusterProcesses implements AsyncDisposable {
     await until(areAll, 'all replicas in sync', timeoutMs).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}: ${JSON.stringify([...seen])}`)
     })
+  }
+
+  /** What Kafka's own three-node file says. */
+  #ownConfig(id: number): Record<string, string | number> {
+    return {
+      'process.roles': 'broker,controller',
+      'node.id': id,
+      'controller.quorum.voters': votersOf(this.ports),
+      'controller.listener.names': 'CONTROLLER',
+    }
   }
 
   /** Nothing of it runs on when this resolves, and its folders are gone. */

@@ -68,6 +68,8 @@ export interface RaftCoordinationOptions {
 const registrationTimeoutMs = 60_000
 /** How long a node that stops waits until its leaderships are handed over. */
 const shutdownTimeoutMs = 5_000
+/** How long it waits for a controller to hand them over: longer than an election takes where there is a quorum. */
+const shutdownControllerMs = 2_000
 /** How long a change of ISRs may take before it is asked for again. */
 const alterPartitionTimeoutMs = 30_000
 /** Before another attempt, where the controller was another one than was believed, or could not be reached. */
@@ -227,17 +229,25 @@ export class RaftCoordination implements Coordination {
   }
 
   async handOver(): Promise<void> {
+    const nowMs = this.#options.platform.clock.monotonic()
+    const hasController = () => this.#controllerId() !== undefined
     try {
-      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
+      await this.#gate.until(hasController, nowMs + shutdownControllerMs, 'an active controller')
+      await this.#lifecycle?.shutDown(nowMs + shutdownTimeoutMs)
     } catch (error) {
       // The node goes in any case: what could not be handed over moves when it is fenced, or registers again.
       this.#logger.warn({ error }, 'leaderships not handed over')
     }
+    await this.#raft.transferLeadership() // does nothing where there is nobody to take it
+  }
+
+  giveUp(): void {
+    this.#lifecycle?.stop()
+    this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
   }
 
   async stop(): Promise<void> {
-    this.#lifecycle?.stop()
-    this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
+    this.giveUp()
     this.#endLeadership()
     await this.#snapshots.stop()
     await this.#raft.stop()
