@@ -43,6 +43,8 @@ const grownReplicationFactor = 3
 /** When a node that waits for a controller says so first, and then how often. */
 const waitReportDelayMs = 3_000
 const waitReportIntervalMs = 10_000
+/** A longer timer would be due at once. */
+const maxTimerMs = 2 ** 31 - 1
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -375,6 +377,10 @@ class Node implements RunningNode {
       },
       heartbeatIntervalMs: values.brokerHeartbeatIntervalMs,
       sessionTimeoutMs: values.brokerSessionTimeoutMs,
+      logDirectories: () => directoryStates(logs),
+      leaderBalanceIntervalMs: values.autoLeaderRebalanceEnable
+        ? Math.min(values.leaderImbalanceCheckIntervalSeconds * 1000, maxTimerMs)
+        : undefined,
       maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
       maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
@@ -552,6 +558,14 @@ function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteCont
       return await calls.ask(target, kind, request, timeoutMs)
     },
   }
+}
+
+/** Directories that could not even be opened have no id, and are not registered. */
+function directoryStates(logs: LogManager): { readonly online: readonly Uuid[]; readonly offline: readonly Uuid[] } {
+  const known = logs.directories().flatMap(({ directoryId, error }) => (directoryId ? [{ directoryId, error }] : []))
+  const idsOf = (isOnline: boolean) =>
+    known.filter(({ error }) => (error === undefined) === isOnline).map(({ directoryId }) => directoryId)
+  return { online: idsOf(true), offline: idsOf(false) }
 }
 
 /** The logs' clock: ages and stamps by the rules' time, while it measures how long the disk takes. */

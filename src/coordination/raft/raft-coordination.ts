@@ -24,7 +24,7 @@ import type { ControllerChannel, ControllerRequestKind, ControllerRequests } fro
 import type { Admin, Coordination, CoordinationState, MetadataListener, QuorumFacts } from '../coordination.ts'
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
-import { BrokerLifecycle } from '../lifecycle/broker-lifecycle.ts'
+import { BrokerLifecycle, type DirectoryStates } from '../lifecycle/broker-lifecycle.ts'
 import { ActiveController } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
@@ -56,6 +56,13 @@ export interface RaftCoordinationOptions {
   readonly heartbeatIntervalMs: number
   /** `broker.session.timeout.ms`. */
   readonly sessionTimeoutMs: number
+  /** None where it is left out: those of the registration stay as they are. */
+  readonly logDirectories?: () => DirectoryStates
+  /**
+   * `leader.imbalance.check.interval.seconds`, in ms. Undefined: leaderships are not given back to preferred replicas by
+   * themselves (`auto.leader.rebalance.enable`).
+   */
+  readonly leaderBalanceIntervalMs?: number | undefined
   /** `metadata.log.max.record.bytes.between.snapshots`. */
   readonly maxBytesBetweenSnapshots: number
   /** `metadata.log.max.snapshot.interval.ms`; 0 for any. */
@@ -77,6 +84,8 @@ const controllerRetryMs = 20
 /** How long a block of producer ids may take. */
 const producerIdsTimeoutMs = 30_000
 
+/** As Kafka's since it has Raft: no partition is too few to be put right. */
+const maxImbalancePercentage = 0
 /** Requests that may be made twice: a second one finds what the first did, or does no harm. */
 const repeatable: ReadonlySet<ControllerRequestKind> = new Set([
   'registerBroker',
@@ -105,6 +114,7 @@ export class RaftCoordination implements Coordination {
   readonly #faultListeners: ((error: Error) => void)[] = []
   #lifecycle: BrokerLifecycle | undefined
   #sessionTimer: Timer | undefined
+  #balanceTimer: Timer | undefined
   /** Term in which this node is the active controller. */
   #controllerTerm: number | undefined
   /** Nodes whose processes have ended, as far as this node sees; what a new controller begins with. */
@@ -207,7 +217,7 @@ export class RaftCoordination implements Coordination {
   async start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }> {
     assert(this.#lifecycle === undefined, 'a coordination is started once')
     assert(registration.brokerId === this.#options.brokerId, 'a node registers its own broker')
-    const { platform, heartbeatIntervalMs, sessionTimeoutMs } = this.#options
+    const { platform, heartbeatIntervalMs, sessionTimeoutMs, logDirectories } = this.#options
     const lifecycle = new BrokerLifecycle({
       ask: (kind, request, deadlineMs) => this.#ask(kind, request, deadlineMs),
       platform,
@@ -216,6 +226,7 @@ export class RaftCoordination implements Coordination {
       heartbeatIntervalMs,
       heartbeatTimeoutMs: sessionTimeoutMs,
       appliedIndex: () => this.#loader.applied.index,
+      logDirectories: logDirectories ?? (() => ({ online: registration.logDirs, offline: [] })),
       onFault: (error) => this.#onFault(error),
     })
     this.#lifecycle = lifecycle
@@ -297,6 +308,7 @@ export class RaftCoordination implements Coordination {
     this.#controller.activate(this.#loader.applied)
     for (const node of this.#crashed) this.#fenceCrashed(node)
     this.#watchSessions()
+    this.#watchBalance()
     this.#gate.notify()
   }
 
@@ -307,6 +319,7 @@ export class RaftCoordination implements Coordination {
   #endLeadership(): void {
     this.#controllerTerm = undefined
     this.#sessionTimer?.cancel()
+    this.#balanceTimer?.cancel()
     this.#controller.loop.deactivate()
   }
 
@@ -317,7 +330,17 @@ export class RaftCoordination implements Coordination {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }
       this.#controller.growInternalTopics()
+      this.#controller.electUncleanLeaders()
       this.#watchSessions()
+    })
+  }
+
+  #watchBalance(): void {
+    const { platform, leaderBalanceIntervalMs } = this.#options
+    if (leaderBalanceIntervalMs === undefined) return
+    this.#balanceTimer = platform.timers.set(leaderBalanceIntervalMs, () => {
+      this.#controller.balanceLeaders(maxImbalancePercentage)
+      this.#watchBalance()
     })
   }
 
