@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { apis } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
 import { ClusterWorkload } from '../support/cluster-workload.ts'
+import { until } from '../support/condition.ts'
 
 const topic = 'orders'
 const partitionCount = 3
@@ -78,4 +79,16 @@ describe('a cluster of three processes', () => {
     await workload.stop()
     await workload.verify()
   }, 300_000)
+
+  test('gives leaderships back to the first replica of each partition', async () => {
+    await using cluster = await ClusterProcesses.start({ config: { 'leader.imbalance.check.interval.seconds': 1 } })
+    await createTopic(cluster)
+    await cluster.untilInSync([topic])
+    const leaders = async () => (await cluster.partitions(1, topic)).map(({ leader }) => leader)
+    const atFirst = await leaders()
+    await cluster.node(3).stop()
+    expect(await leaders()).not.toContain(3)
+    await cluster.launch(3).whenServing()
+    await until(async () => `${await leaders()}` === `${atFirst}`, 'the leaders are those of before', 20_000)
+  })
 })
