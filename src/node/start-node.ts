@@ -10,6 +10,7 @@ import {
   validateTopicOverrides,
 } from '../config/index.ts'
 import {
+  type Admin,
   answerController,
   ControllerCalls,
   type Coordination,
@@ -40,6 +41,9 @@ const shutdownGraceMs = 5_000
 const defaultPoolThreads = 4
 /** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
 const grownReplicationFactor = 3
+/** How often the node that formed a cluster asks to be elected, until the others are so far. */
+const firstElectionRetryMs = 100
+const maxFirstElections = 20
 /** When a node that waits for a controller says so first, and then how often. */
 const waitReportDelayMs = 3_000
 const waitReportIntervalMs = 10_000
@@ -121,6 +125,14 @@ class Node implements RunningNode {
 
   get faults(): Faults {
     return this.#served.faults
+  }
+
+  get admin(): Admin {
+    return this.#served.reset.coordination.admin
+  }
+
+  get controllerId(): BrokerId | null {
+    return this.#served.reset.coordination.state.controllerId
   }
 
   get observation(): Observation {
@@ -399,7 +411,16 @@ class Node implements RunningNode {
       })
     }
     this.#stops.push(() => coordination.stop())
+    if (identity?.voters?.[0]?.id === id) this.#electFirst(raft)
     return coordination
+  }
+
+  /** Whoever formed the cluster need not wait for silence, since nobody leads it yet: it asks until the others are up. */
+  #electFirst(raft: RaftNode, attempts = maxFirstElections): void {
+    const { term, leaderId } = raft.state
+    if (term > 0 || leaderId !== null || attempts === 0 || this.#stopping !== undefined) return
+    raft.campaign()
+    this.#options.platform.timers.set(firstElectionRetryMs, () => this.#electFirst(raft, attempts - 1))
   }
 
   #createGroups(coordination: Coordination, replicas: ReplicaManager, onChange: () => void): GroupCoordinator {
