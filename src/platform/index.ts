@@ -21,7 +21,7 @@
  * - What one turn of the loop writes to a socket leaves in one system call.
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
-export { DirectoryLockedError, FileError, NetworkError, OffloadError } from './errors.ts'
+export { DirectoryLockedError, FileError, isOutOfFiles, NetworkError, OffloadError } from './errors.ts'
 export { createHaltingPlatform, type HaltingPlatform } from './halting/halting-platform.ts'
 export { Turnstile } from './halting/turnstile.ts'
 export { createManualPlatform, type ManualPlatform, type Time } from './manual/manual-platform.ts'
@@ -46,4 +46,5 @@ export type {
   Timer,
   Timers,
 } from './ports.ts'
+export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'

@@ -76,7 +76,7 @@ function report(): void {
       `${total((result) => result.powerLosses)} power losses, ${total((result) => result.resumes)} resumes,`,
       `${total((result) => result.acked)} batches acknowledged, ${total((result) => result.refused)} refused,`,
       `${total((result) => result.fetched)} reads, ${total((result) => result.commits)} commits,`,
-      `${total((result) => result.topicsDeleted)} topics deleted`,
+      `${total((result) => result.topicsDeleted)} topics deleted, ${total((result) => result.compactedAway)} records compacted away`,
     ].join(' '),
   )
 }

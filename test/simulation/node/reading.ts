@@ -49,28 +49,32 @@ export async function fetchOnce(
     const { topic, partition, offset } = position
     const { errorCode, highWatermark, logStartOffset, records: bytes } = partitions[0]!
     if (errorCode !== ErrorCode.NONE) return { position, errorCode, records: [], highWatermark, logStartOffset }
-    const records = unpack(bytes ?? Buffer.alloc(0), `${partitionKey(topic, partition)} from offset ${offset}`)
+    const place = `${partitionKey(topic, partition)} from offset ${offset}`
+    const { records, endOffset } = unpack(bytes ?? Buffer.alloc(0), place)
     const wanted = records.filter((record) => record.offset >= offset)
     const fetched = { topic, partition, fetchOffset: offset, records: wanted, highWatermark, logStartOffset, sentAt }
     history.add({ kind: 'fetched', fetched })
-    position.offset = (wanted.at(-1)?.offset ?? offset - 1) + 1
+    position.offset = Math.max(offset, endOffset)
     return { position, errorCode, records: wanted, highWatermark, logStartOffset }
   })
 }
 
-function unpack(bytes: Buffer, place: string): SeenRecord[] {
+/** `endOffset`: behind the last batch, which may end in records that were compacted away; exclusive. */
+function unpack(bytes: Buffer, place: string): { readonly records: SeenRecord[]; readonly endOffset: number } {
   const records: SeenRecord[] = []
+  let endOffset = 0
   const view = new BatchView(bytes)
   for (let at = 0; at < bytes.length; at += view.sizeBytes) {
     const check = checkBatch(bytes, at, bytes.length)
     if (check !== 'ok') throw new PropertyViolation('what is read is whole', `${check} in an answer to ${place}`)
     view.moveTo(bytes, at)
     const { leaderEpoch } = view
+    endOffset = view.lastOffset + 1
     for (const { offset, value } of readRecords(view, openRecordBytes(view, maxUnpackedBytes))) {
       records.push({ offset, leaderEpoch, value: value?.toString() ?? '' })
     }
   }
-  return records
+  return { records, endOffset }
 }
 
 /** Where the log starts now; undefined when no answer came. */

@@ -43,6 +43,8 @@ export interface RunResult {
   readonly fetched: number
   readonly commits: number
   readonly topicsDeleted: number
+  /** Records of compacted topics that were gone at the end. */
+  readonly compactedAway: number
 }
 
 /** Virtual milliseconds that a phase may take, after which something hangs. */
@@ -113,7 +115,11 @@ export async function runNode(options: RunOptions): Promise<RunResult> {
   simulation.network.healAll()
   world.isDraining = true
   await phase('when the faults were over', drainMs, all)
-  await phase('at the end', drainMs, verify(world, topics))
+  let compactedAway = 0
+  const verified = verify(world, topics).then((count) => {
+    compactedAway = count
+  })
+  await phase('at the end', drainMs, verified)
   return {
     traceHash: simulation.traceHash(),
     traceLines: simulation.traceLines,
@@ -126,6 +132,7 @@ export async function runNode(options: RunOptions): Promise<RunResult> {
     fetched: history.count('fetched'),
     commits: history.count('commit-acked'),
     topicsDeleted: history.count('topic-deleted'),
+    compactedAway,
   }
 }
 
@@ -167,8 +174,8 @@ async function listOverAndOver(client: Client): Promise<void> {
   }
 }
 
-/** One more power loss (or clean stop), then everything that is there is read. */
-async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<void> {
+/** One more power loss (or clean stop), then everything that is there is read. Answers how much was compacted away. */
+async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<number> {
   const { server, history, timers, random } = world
   if (random.float() < 0.4) await server.stop()
   server.end(true)
@@ -177,14 +184,20 @@ async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<
   await server.whenUp()
   const reader = new Client(world, 'verifier')
   while ((await listTopics(reader)) === undefined) await reader.think(50)
+  let compactedAway = 0
   for (const topic of topics) {
-    for (let partition = 0; partition < topic.partitionCount; partition++) await readAll(reader, topic, partition)
+    for (let partition = 0; partition < topic.partitionCount; partition++) {
+      const missing = await readAll(reader, topic, partition)
+      if (topic.isCompacted) compactedAway += missing
+    }
   }
   await server.stop()
   if (server.host.isUp) history.fail(new PropertyViolation('the node stops when asked', 'It is still there'))
+  return compactedAway
 }
 
-async function readAll(reader: Client, topic: SimulatedTopic, partition: number): Promise<void> {
+/** Answers how many offsets have no record. */
+async function readAll(reader: Client, topic: SimulatedTopic, partition: number): Promise<number> {
   const position = { topic, partition, offset: 0 }
   const records: SeenRecord[] = []
   for (;;) {
@@ -198,6 +211,6 @@ async function readAll(reader: Client, topic: SimulatedTopic, partition: number)
     const { highWatermark, logStartOffset } = part
     const kept = records.filter(({ offset }) => offset >= logStartOffset)
     reader.world.history.add({ kind: 'final-log', topic, partition, records: kept, logStartOffset, highWatermark })
-    return
+    return highWatermark - logStartOffset - kept.length
   }
 }
