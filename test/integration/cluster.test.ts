@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { QuorumDescription } from '../../src/cli/client/cluster-description.ts'
 import { apis } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
 import { ClusterWorkload } from '../support/cluster-workload.ts'
 import { until } from '../support/condition.ts'
+import { rookery } from '../support/rookery-process.ts'
 
 const topic = 'orders'
 const partitionCount = 3
@@ -38,6 +40,25 @@ async function startWorkload(cluster: ClusterProcesses): Promise<ClusterWorkload
 }
 
 describe('a cluster of three processes', () => {
+  test('is told with leader, voters and how far each is, by rookery quorum', async () => {
+    await using cluster = await ClusterProcesses.start()
+    const ask = () => rookery(['quorum', 'status', '--json', '-b', cluster.bootstrapServers])
+    const areCurrent = async () => {
+      const { code, stdout, stderr } = await ask()
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      const { leaderId, highWatermark, voters, observers } = JSON.parse(stdout) as QuorumDescription
+      expect(voters.map(({ id }) => id)).toEqual([1, 2, 3])
+      expect(voters.map(({ id }) => id)).toContain(leaderId)
+      expect(observers).toEqual([])
+      for (const { directoryId } of voters) expect(directoryId).toMatch(/^[\w-]{22}$/)
+      return voters.every(({ logEndOffset }) => logEndOffset >= highWatermark)
+    }
+    await until(areCurrent, 'all voters have all entries')
+    const { stdout } = await rookery(['quorum', '-b', cluster.bootstrapServers])
+    expect(stdout).toMatch(/^Leader [123] in epoch \d+; [123] of 3 voters have all \d+ entries$/m)
+    expect(stdout).toMatch(/^ *[123] +leader +[\w-]{22} +\d+ +0 +0 +0$/m)
+  })
+
   test('forms itself from empty folders, and each node tells the same of it', async () => {
     await using cluster = await ClusterProcesses.start()
     const facts = await Promise.all(

@@ -17,7 +17,7 @@ import type {
 } from '../../controller/index.ts'
 import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
 import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
-import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
+import type { Entry, Leadership, MemberState, RaftNode, Snapshot, Voter } from '../../raft/index.ts'
 import { RpcError } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
@@ -196,10 +196,27 @@ export class RaftCoordination implements Coordination {
     return {
       leaderId: leaderId as BrokerId | null,
       term,
-      voters: membership.voters.map(({ id, directoryId }) => ({ id: id as number as BrokerId, directoryId })),
+      ...this.#memberFacts(membership.voters, lastIndex),
       highWatermark: commitIndex + 1,
       logEndOffset: lastIndex + 1,
     }
+  }
+
+  #memberFacts(voters: readonly Voter[], lastIndex: number): Pick<QuorumFacts, 'voters' | 'observers'> {
+    const description = this.#raft.describe()
+    if (description === undefined) {
+      const unknown = { logEndOffset: undefined, lastContactMs: undefined, lastCaughtUpMs: undefined }
+      const known = voters.map(({ id, directoryId }) => ({ id: id as number as BrokerId, directoryId, ...unknown }))
+      return { voters: known, observers: [] }
+    }
+    const factsOf = ({ id, directoryId, matchIndex, lastContactMs, lastCaughtUpMs }: MemberState) => ({
+      id: id as number as BrokerId,
+      directoryId,
+      logEndOffset: (id === description.leaderId ? lastIndex : matchIndex) + 1,
+      lastContactMs: lastContactMs ?? undefined,
+      lastCaughtUpMs: lastCaughtUpMs ?? undefined,
+    })
+    return { voters: description.voters.map(factsOf), observers: description.observers.map(factsOf) }
   }
 
   get brokerEpoch(): BrokerEpoch | undefined {
