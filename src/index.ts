@@ -8,6 +8,8 @@
  * `Broker` has what tests want beside: `reset`, what is in topics and groups (`records`, `waitForRecords`, `waitForGroup`), `faults`,
  * and with the option `clock` a clock that they move. `rookery/vitest` is a broker for a whole run.
  *
+ * `startCluster` runs several nodes in this process, each of which can be killed, stopped, paused and cut off.
+ *
  * What holds:
  * - The broker serves when `startBroker` resolves: no waiting, no retries, declared topics are there.
  * - As many as wanted run in one process; they share nothing.

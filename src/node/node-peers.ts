@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { BrokerId, Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import {
@@ -117,7 +117,7 @@ export class NodePeers {
   /** What meta.properties says, or what the voters agree on at their first boot. Throws `CoordinationError`, `StorageError`. */
   async identify(): Promise<StartingIdentity> {
     const { files, random } = this.#platform
-    const directory = this.#config.metadataLogDir
+    const directory = this.#directory
     const meta = await readMetaProperties(files, directory)
     const forming = (await files.readFile(join(directory, formingFile), 1024))?.toString()
     if (meta !== undefined && forming === undefined) {
@@ -175,7 +175,7 @@ export class NodePeers {
 
   async #nameDirectory(): Promise<Uuid> {
     const { files, random } = this.#platform
-    const directory = this.#config.metadataLogDir
+    const directory = this.#directory
     const path = join(directory, formingFile)
     const directoryId = random.uuid()
     await files.makeDirectory(directory)
@@ -192,7 +192,12 @@ export class NodePeers {
 
   /** Once the log is begun. */
   async forgetForming(): Promise<void> {
-    await this.#platform.files.remove(join(this.#config.metadataLogDir, formingFile))
+    await this.#platform.files.remove(join(this.#directory, formingFile))
+  }
+
+  /** In the settings it may be relative. */
+  get #directory(): string {
+    return resolve(this.#config.metadataLogDir)
   }
 
   #describe(): NodeDescription {

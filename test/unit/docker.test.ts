@@ -54,8 +54,9 @@ function expectKnown(args: readonly string[]): void {
   const [name, ...rest] = args
   const command = createProgram().commands.find((each) => each.name() === name)!
   const { unknown } = command.parseOptions(rest)
-  const [sub, ...options] = unknown.length > 0 ? rest : [undefined, ...rest]
-  const target = sub === undefined ? command : command.commands.find((each) => each.name() === sub)!
+  const isParent = unknown.length > 0
+  const target = isParent ? command.commands.find((each) => each.name() === rest[0])! : command
+  const options = isParent ? rest.slice(1) : rest
   expect(target.parseOptions(options).unknown, args.join(' ')).toEqual([])
 }
 
