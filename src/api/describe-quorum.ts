@@ -1,3 +1,4 @@
+import type { QuorumMemberFacts } from '../coordination/index.ts'
 import { apis, type DescribeQuorumResponse, ErrorCode, type MessageInput } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorMessageOf } from './errors.ts'
@@ -46,23 +47,21 @@ function answer(context: RequestContext): Body {
     return { ...top(ErrorCode.NOT_LEADER_OR_FOLLOWER, apiVersion), topics: [] }
   }
   const nowMs = platform.clock.now()
-  const currentVoters = quorum.voters.map(({ id, directoryId }) => {
-    const isHere = id === services.brokerId
-    const atMs = isHere ? nowMs : -1
-    return {
-      replicaId: id,
-      logEndOffset: isHere ? quorum.logEndOffset : -1,
-      lastFetchTimestamp: atMs,
-      lastCaughtUpTimestamp: atMs,
-      ...(apiVersion >= 2 ? { replicaDirectoryId: directoryId } : {}),
-    }
+  const since = (ms: number | undefined) => (ms === undefined ? -1 : Math.round(nowMs - ms))
+  const replica = ({ id, directoryId, logEndOffset, lastContactMs, lastCaughtUpMs }: QuorumMemberFacts) => ({
+    replicaId: id,
+    logEndOffset: logEndOffset ?? -1,
+    lastFetchTimestamp: since(lastContactMs),
+    lastCaughtUpTimestamp: since(lastCaughtUpMs),
+    ...(apiVersion >= 2 ? { replicaDirectoryId: directoryId } : {}),
   })
   const partition = {
     ...none(0, ErrorCode.NONE, apiVersion),
     leaderId: quorum.leaderId,
     leaderEpoch: quorum.term,
     highWatermark: quorum.highWatermark,
-    currentVoters,
+    currentVoters: quorum.voters.map(replica),
+    observers: quorum.observers.map(replica),
   }
   const nodes = apiVersion >= 2 ? { nodes: quorum.voters.map(({ id }) => ({ nodeId: id, listeners: [] })) } : {}
   const topics = [{ topicName: metadataTopic, partitions: [partition] }]
