@@ -62,7 +62,7 @@ report()
 async function run(seed: number): Promise<Result> {
   const recordTrace = values.twice
   const logger = (name: string, clock: Pick<Clock, 'now'>) =>
-    createLogger({ level: 'info', destination: process.stdout, format: 'human', name, clock })
+    createLogger({ level: 'info', destination: process.stdout, format: 'human', name, clock }).child({ node: name })
   if (values.cluster) {
     const result = await runCluster({
       seed,

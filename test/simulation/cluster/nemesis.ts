@@ -79,7 +79,7 @@ export class ClusterNemesis {
         }
         break
       case 'kill-two': {
-        const second = servers.find(({ host: { name } }) => name === others[random.int(2)])!
+        const second = this.#serverAt(others[random.int(2)]!)
         server.end(random.float() < 0.5)
         await this.#pass(0, 200)
         second.end(random.float() < 0.5)
@@ -162,6 +162,10 @@ export class ClusterNemesis {
         break
       }
     }
+  }
+
+  #serverAt(name: string): Server {
+    return this.#world.servers.find(({ host }) => host.name === name)!
   }
 
   /** Starts it after some time, unless somebody did. */
