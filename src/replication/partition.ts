@@ -496,6 +496,7 @@ export class Partition implements LogListener {
       localOffset: this.#countedOffset(),
       localId: this.#localId,
       maximalIsr: inSync.maximal,
+      committedIsrCount: inSync.committed.length,
       followerOffset: (replica) => inSync.offsetOf(replica),
       minInSyncReplicas: this.#minInSyncReplicas(),
       replicaCount: this.#replicaCount,
