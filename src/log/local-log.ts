@@ -620,7 +620,11 @@ export class LocalLog implements PartitionLog {
     this.#requireOnline()
     await this.#queuedAppends
     await this.#exclusive(async () => {
-      if (offset >= this.#logEndOffset) return
+      if (offset >= this.#logEndOffset) {
+        // An epoch that began here and has no record: the leader of now need not know it.
+        this.#epochs.truncateFromEnd(this.#logEndOffset)
+        return
+      }
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
       const cut = this.#segments.findLast((segment) => segment.baseOffset < offset)
       assert(cut !== undefined, 'the first segment begins below the offset')
