@@ -1,3 +1,4 @@
+import { deferred } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import { CoordinationError } from '../../../src/coordination/index.ts'
 import { type LogManager, type LogManagerOptions, openLogManager } from '../../../src/log/index.ts'
@@ -55,6 +56,7 @@ export class Server {
   mustLosePower = false
   #node: RunningNode | undefined
   #incarnation = 0
+  #onEnd: () => void = () => undefined
 
   constructor(host: SimulatedHost, world: () => ServerWorld, options: ServerOptions) {
     this.host = host
@@ -122,6 +124,7 @@ export class Server {
     if (lostPower) this.host.crash()
     else this.host.kill()
     this.#node = undefined
+    this.#onEnd()
     if (lostPower) this.mustLosePower = false
     this.#world().history.add({ kind: 'node-ended', node: this.host.name, incarnation: this.#incarnation, lostPower })
   }
@@ -132,9 +135,12 @@ export class Server {
     if (node === undefined) return
     const incarnation = this.#incarnation
     this.#node = undefined
-    await node.stop().catch((error: unknown) => {
+    const stopped = node.stop().catch((error: unknown) => {
       if (!this.isExcused) this.#world().history.fail(error as Error)
     })
+    const ended = deferred<void>()
+    this.#onEnd = () => ended.resolve()
+    await Promise.race([stopped, ended.promise]) // a process that is gone resolves nothing
     await sleep(this.#world().timers, 0)
     if (this.#incarnation === incarnation) this.end(false)
   }
