@@ -26,6 +26,8 @@ export interface ClusterRunOptions {
   readonly seed: number
   /** The only faults, instead of those that the seed draws. */
   readonly faults?: readonly ClusterFault[]
+  /** Beside those that the seed draws. */
+  readonly settings?: readonly string[]
   readonly recordTrace?: boolean
   /** Makes the logger of a node, over virtual time; it says nothing when left out. */
   readonly createLogger?: (node: string, clock: Pick<Clock, 'now'>) => Logger
@@ -85,6 +87,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
           `listeners=PLAINTEXT://${name}:${serverPort},CONTROLLER://${name}:${controllerPort}`,
           'controller.listener.names=CONTROLLER',
           ...scenario.settings,
+          ...(options.settings ?? []),
         ],
         logger: options.createLogger?.(name, { now: () => Math.floor(simulation.nowMs) }) ?? silentLogger,
         mayFailToStart: true,

@@ -56,12 +56,13 @@ export class ClusterWatch {
 
   /** Throws `PropertyViolation`. */
   afterEvent(): void {
-    const isLook = ++this.#events % eventsPerLook === 0
+    let isLook = ++this.#events % eventsPerLook === 0
     for (const watched of this.#watched.values()) {
       const { image } = watched.parts.coordination
       if (image !== watched.image) {
         watched.image = image
         this.#onImage(watched, image)
+        isLook = true
       }
       this.#lookAtTerm(watched)
       if (isLook) this.#lookAtLeaderships(watched, image)
@@ -180,10 +181,12 @@ export class ClusterWatch {
         const isCandidate = partition.isr.some((id) => id === nodeId) || partition.elr.some((id) => id === nodeId)
         if (!isCandidate) continue
         const log = parts.logs.get(topic.name, partition.partition)
-        if (log === undefined || !log.isOnline || log.logEndOffset >= committed) continue
+        if (log === undefined || !log.isOnline) continue
+        const end = log.acksWaitForFlush ? log.flushedOffset : log.logEndOffset
+        if (end >= committed) continue
         fail(
           'candidates have all that is committed',
-          `${node} has ${log.logEndOffset} records of ${topic.name}-${partition.partition} (ISR ${partition.isr}, ELR ${partition.elr}, leader ${partition.leader} in epoch ${partition.leaderEpoch}), and ${committed} are committed`,
+          `${node} has ${end} records of ${topic.name}-${partition.partition} (ISR ${partition.isr}, ELR ${partition.elr}, leader ${partition.leader} in epoch ${partition.leaderEpoch}), and ${committed} are committed`,
         )
       }
     }
