@@ -79,7 +79,10 @@ export class ClusterWatch {
     const all = [...this.#watched.values()]
     if (all.length < nodeNames.length) return `${nodeNames.length - all.length} nodes are down`
     const indexes = all.map(({ parts }) => parts.coordination.image.index)
-    if (new Set(indexes).size > 1) return `the nodes have come to entries ${indexes}`
+    if (new Set(indexes).size > 1) {
+      const quorums = all.map(({ node, parts }) => `${node} ${JSON.stringify(parts.coordination.quorum())}`)
+      return `the nodes have come to entries ${indexes}: ${quorums.join(', ')}`
+    }
     const { image } = all[0]!.parts.coordination
     const brokers = [...image.cluster.brokers()]
     const active = brokers.filter(({ fenced, inControlledShutdown }) => !fenced && !inControlledShutdown)
