@@ -8,12 +8,13 @@ export interface BrokerSettings {
   readonly overrides: Readonly<Record<string, string | number>>
 }
 
-/** What a broker used between `begin` and `end`. */
+/** What a broker used between `begin` and `end`; before the first `begin`, since its process began. */
 export interface Usage {
   /** Of all its threads, user and system. */
   readonly cpuSeconds: number
   /** How much later than it should a timer of the event loop ran; undefined where it isn't known. */
   readonly loopDelayP99Ms: number | undefined
+  readonly loopDelayMaxMs: number | undefined
   readonly rssBytes: number
   /** Highest since the process began. */
   readonly peakRssBytes: number
@@ -57,7 +58,7 @@ async function serve({ overrides }: BrokerSettings): Promise<void> {
   })
   const delays = monitorEventLoopDelay({ resolution: loopDelayResolutionMs })
   delays.enable()
-  let cpuBefore = process.cpuUsage()
+  let cpuBefore = { user: 0, system: 0 }
   process.on('message', (message: 'begin' | 'end' | 'stop') => {
     if (message === 'begin') {
       delays.reset()
@@ -70,6 +71,7 @@ async function serve({ overrides }: BrokerSettings): Promise<void> {
         usage: {
           cpuSeconds: (user + system) / 1e6,
           loopDelayP99Ms: Math.max(0, delays.percentile(99) / 1e6 - loopDelayResolutionMs),
+          loopDelayMaxMs: Math.max(0, delays.max / 1e6 - loopDelayResolutionMs),
           rssBytes: process.memoryUsage.rss(),
           peakRssBytes: process.resourceUsage().maxRSS * 1024,
         },

@@ -10,10 +10,12 @@ import { canonicalRow, limitsOf, runRow, throughput } from './throughput.ts'
 const help = `npm run bench                              one workload, two numbers
 npm run bench -- throughput [options]      produce and fetch, beside the machine's limits
 npm run bench -- start [options]           start-up time and memory
+npm run bench -- scale [options]           thousands of partitions and connections
 npm run bench -- micro [options]           parts of the hot path by themselves
+npm run bench -- compaction [options]      a log is compacted: how fast, and how long the event loop is held
 
-  --full             every row, longer (throughput); 3 GB of load (start)
-  --rows TEXT        only rows with TEXT in their names
+  --full             every row, longer (throughput); 3 GB of load (start); four times the records (compaction)
+  --rows TEXT        only rows with TEXT in their names (scale: 'partitions' or 'connections')
   --seconds N        measured seconds for each row
   --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR
   --profile DIR      leave CPU profiles of the brokers in DIR
@@ -63,6 +65,15 @@ async function main(): Promise<void> {
         const { start } = await import('./start.ts')
         const profileDirectory = values.profile
         return await start({ directory, isFull: values.full, seconds: seconds(3), profileDirectory })
+      }
+      case 'scale': {
+        const { scale } = await import('./scale.ts')
+        const profileDirectory = values.profile
+        return await scale({ directory, isFull: values.full, seconds: seconds(3), rows: values.rows, profileDirectory })
+      }
+      case 'compaction': {
+        const { compaction } = await import('./compaction.ts')
+        return await compaction({ directory, isFull: values.full })
       }
       case 'micro': {
         const { micro } = await import('./micro.ts')

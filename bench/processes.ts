@@ -20,8 +20,13 @@ export interface BrokerUnderTest {
 /** Starts a broker whose data is in `directory`. */
 export type StartBroker = (directory: string) => Promise<BrokerUnderTest>
 
+export interface ForkedBroker extends BrokerUnderTest {
+  /** As a crash of the process does: nothing is closed. */
+  kill(): Promise<void>
+}
+
 /** `profileDirectory`: where each broker leaves a CPU profile when it ends. */
-export function startRookery(profileDirectory?: string): StartBroker {
+export function startRookery(profileDirectory?: string): (directory: string) => Promise<ForkedBroker> {
   const execArgv = process.env.XARGS
     ? process.env.XARGS.split(' ')
     : profileDirectory === undefined
@@ -30,7 +35,7 @@ export function startRookery(profileDirectory?: string): StartBroker {
   return (directory) => startFork(directory, execArgv)
 }
 
-async function startFork(directory: string, execArgv: string[]): Promise<BrokerUnderTest> {
+async function startFork(directory: string, execArgv: string[]): Promise<ForkedBroker> {
   const child = forkOf('broker.ts', execArgv)
   child.send({
     overrides: { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' },
@@ -50,6 +55,11 @@ async function startFork(directory: string, execArgv: string[]): Promise<BrokerU
     async stop() {
       const exited = new Promise((resolve) => child.once('exit', resolve))
       child.send('stop')
+      await exited
+    },
+    async kill() {
+      const exited = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGKILL')
       await exited
     },
   }

@@ -62,6 +62,7 @@ function underTest(port: number, kafka: ReturnType<typeof java>): BrokerUnderTes
       return {
         cpuSeconds: (await cpuSeconds(kafka.pid)) - cpuBefore,
         loopDelayP99Ms: undefined,
+        loopDelayMaxMs: undefined,
         rssBytes: await statusBytes(kafka.pid, 'VmRSS'),
         peakRssBytes: await statusBytes(kafka.pid, 'VmHWM'),
       }

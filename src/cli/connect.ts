@@ -1,6 +1,6 @@
 import { createRealPlatform } from '../platform/index.ts'
 import { Cluster } from './client/cluster.ts'
-import type { OutputOptions } from './output.ts'
+import { endWithReader, type OutputOptions } from './output.ts'
 
 /** The options of every command that asks a broker. */
 export interface ClusterCommandOptions extends OutputOptions {
@@ -15,8 +15,7 @@ export async function withCluster<T>(
   work: (cluster: Cluster) => Promise<T>,
 ): Promise<T> {
   const { bootstrapServer, timeout } = options
-  // `rookery consume | head`: who reads has had enough.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  endWithReader()
   const platform = createRealPlatform()
   const cluster = await Cluster.connect({ platform, bootstrapServers: bootstrapServer, timeoutMs: timeout * 1000 })
   try {

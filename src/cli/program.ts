@@ -1,25 +1,33 @@
 import { createRequire } from 'node:module'
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { ClusterOptions } from './commands/cluster.ts'
+import type { CompletionOptions, Shell } from './commands/completion.ts'
 import type * as configs from './commands/configs.ts'
 import type { ConsumeOptions } from './commands/consume.ts'
-import type { GroupsOptions, ResetOptions } from './commands/groups.ts'
+import type { DoctorOptions } from './commands/doctor.ts'
+import type * as groupCommands from './commands/groups.ts'
+import type { DumpOptions, VerifyOptions } from './commands/log.ts'
 import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
-import type { AlterOptions, CreateOptions, DeleteOptions, ListOptions, TopicsOptions } from './commands/topics.ts'
-import { exitCodes, reportOf } from './exit.ts'
+import type * as topicCommands from './commands/topics.ts'
+import { dataFormats } from './data-format.ts'
+import { exitCodes } from './exit.ts'
 
 /**
  * cli: the `rookery` program. This file says which commands and options there are; each command is a file of `commands/`,
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups, offsets, configs
+ *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, doctor, log, completion
  *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
- *     record-text.ts, lines.ts   records as text and JSON, both ways
+ *     log-files/     a data folder read without a broker: batches, and whether all is as it should be
+ *     doctor/        what the doctor looks at
+ *     completion/    scripts for shells, made of this file's declarations
+ *     record-text.ts, data-format.ts, lines.ts   records as text and JSON, both ways
  *     settings.ts    key=value texts
  *     table.ts, output.ts        results for people and for programs
- *     exit.ts        exit codes, and a sentence for each fault
+ *     exit.ts, fault-report.ts   exit codes, and a sentence for each fault
  *
  * Results go to the standard output, remarks to the standard error. Exit codes: 0, 1 something failed, 2 settings or
  * arguments can't be used.
@@ -33,6 +41,8 @@ export async function run(args: readonly string[]): Promise<void> {
       process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
       return
     }
+    // Loaded only now: it knows the faults of every part.
+    const { reportOf } = await import('./fault-report.ts')
     const { exitCode, text } = reportOf(error)
     process.stderr.write(`rookery: ${text}\n`)
     process.exitCode = exitCode
@@ -53,6 +63,10 @@ export function createProgram(): Command {
   addGroups(program)
   addOffsets(program)
   addConfigs(program)
+  addCluster(program)
+  addDoctor(program)
+  addLog(program)
+  addCompletion(program)
   return program
 }
 
@@ -86,30 +100,45 @@ function addStart(program: Command): void {
 
 function addTopics(program: Command): void {
   const topics = program.command('topics').description('list, create, describe, alter and delete topics')
-  connected(topics.command('list', { isDefault: true }).description('the topics of the cluster'))
+  connected(
+    topics
+      .command('list', { isDefault: true })
+      .description('the topics of the cluster')
+      .argument('[topics...]', topicPatterns),
+  )
     .option('--internal', "those of Kafka's own too")
-    .action(async (options: ListOptions) => (await import('./commands/topics.ts')).list(options))
-  connected(topics.command('create').description('create topics').argument('<names...>'))
+    .action(async (names: string[], options: topicCommands.ListOptions) =>
+      (await import('./commands/topics.ts')).list(names, options),
+    )
+  connected(topics.command('create').description('create topics').argument('<topics...>'))
     .option('-p, --partitions <count>', "the broker's num.partitions by default", wholeNumber(1))
     .option('-r, --replication-factor <count>', "the broker's default.replication.factor by default", wholeNumber(1))
     .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
     .option('--if-not-exists', 'a topic that is there already is no error')
-    .action(async (names: string[], options: CreateOptions) =>
+    .action(async (names: string[], options: topicCommands.CreateOptions) =>
       (await import('./commands/topics.ts')).create(names, options),
     )
-  connected(topics.command('describe').description('partitions, offsets and settings').argument('<names...>')).action(
-    async (names: string[], options: TopicsOptions) => (await import('./commands/topics.ts')).describe(names, options),
+  connected(
+    topics
+      .command('describe')
+      .description('partitions, offsets and settings')
+      .argument('[topics...]', `${topicPatterns}; all without one`),
   )
-  connected(topics.command('alter').description('add partitions, change settings').argument('<names...>'))
+    .option('-a, --all', 'settings of the broker and defaults too')
+    .action(async (names: string[], options: topicCommands.DescribeOptions) =>
+      (await import('./commands/topics.ts')).describe(names, options),
+    )
+  connected(topics.command('alter').description('add partitions, change settings').argument('<topics...>'))
     .option('-p, --partitions <count>', 'how many there are afterwards', wholeNumber(1))
     .option('-c, --config <key=value>', 'a setting of the topic; repeatable', collect)
     .option('-d, --delete-config <key>', "a setting that is to be the broker's again; repeatable", collect)
-    .action(async (names: string[], options: AlterOptions) =>
+    .action(async (names: string[], options: topicCommands.AlterOptions) =>
       (await import('./commands/topics.ts')).alter(names, options),
     )
-  connected(topics.command('delete').description('delete topics with all their records').argument('<names...>'))
+  connected(topics.command('delete').description('delete topics with all their records').argument('<topics...>'))
     .option('--if-exists', 'a topic that is not there is no error')
-    .action(async (names: string[], options: DeleteOptions) =>
+    .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
+    .action(async (names: string[], options: topicCommands.DeleteOptions) =>
       (await import('./commands/topics.ts')).remove(names, options),
     )
 }
@@ -121,8 +150,14 @@ function addProduce(program: Command): void {
     .argument('<topic>')
     .option('-f, --file <file>', 'read lines from a file')
     .option('-k, --key-separator <text>', 'a line is a key, this, and a value')
+    .option('--key <text>', 'the key of every record')
     .option('-H, --header <name=value>', 'a header for every record; repeatable', collect)
+    .addOption(choice('--key-format <format>', 'how keys are written', dataFormats, 'text'))
+    .addOption(choice('--value-format <format>', 'how values are written', dataFormats, 'text'))
+    .option('--null <text>', 'a key or a value that is this text is null; a null value deletes its key (a tombstone)')
     .option('-p, --partition <number>', "write to this partition, whatever a record's key", wholeNumber(0))
+    .option('-n, --max <count>', 'stop after this many lines', wholeNumber(1))
+    .option('--rate <count>', 'at most so many records a second', wholeNumber(1))
     .addOption(choice('-z, --compression <codec>', 'pack batches', ['none', 'gzip', 'snappy', 'lz4', 'zstd'], 'none'))
     .addOption(
       choice('--acks <acks>', 'wait for all in-sync replicas, the leader, or nobody', ['all', '1', '0'], 'all'),
@@ -136,39 +171,57 @@ function addConsume(program: Command): void {
   const command = program
     .command('consume')
     .description('print records as they come, until Ctrl-C')
-    .argument('<topic>')
-    .option('--from <place>', placesOption, 'latest')
+    .argument('<topics...>', topicPatterns)
+    .option('--from <place>', `${placesOption} (default: latest; with --exit or --until: beginning)`)
+    .option('--until <place>', 'stop before this offset or time, or at the end if that comes first')
+    .option('--last <count>', 'print the last so many records, in the order of their times, and stop', wholeNumber(1))
     .option('-p, --partition <number>', 'only this partition; repeatable', collectNumbers)
     .option('-n, --max <count>', 'stop after this many records', wholeNumber(1))
-    .option('-e, --exit', 'stop at the end that the partitions have at the start')
-    .option('-g, --group <id>', 'share the partitions with the members of this group, and commit what was printed')
+    .option('-e, --exit', 'read what is there, and stop')
+    .option('-g, --group <group>', 'share the partitions with the members of this group, and commit what was printed')
+    .option('--no-commit', "leave the group's offsets as they are")
+    .option('--key <text>', 'only records with this key')
     .option('-k, --key-separator <text>', "print each record's key and this before its value")
+    .addOption(choice('--key-format <format>', 'how keys are printed', dataFormats, 'text'))
+    .addOption(choice('--value-format <format>', 'how values are printed', dataFormats, 'text'))
+    .option('--null <text>', 'what is printed for a key or a value that is null', 'null')
     .option('-d, --details', 'print partition, offset, time and headers before each record')
-  connected(command, 'each record as one JSON object a line').action(async (topic: string, options: ConsumeOptions) =>
-    (await import('./commands/consume.ts')).consume(topic, options),
+    .option(
+      '-f, --format <pattern>',
+      'what is printed: %t topic, %p partition, %o offset, %d time, %T the same in ms, %k key, %v value, %h headers',
+    )
+  connected(command, 'each record as one JSON object a line').action(
+    async (topics: string[], options: ConsumeOptions) =>
+      (await import('./commands/consume.ts')).consume(topics, options),
   )
 }
 
 function addGroups(program: Command): void {
   const groups = program.command('groups').description('list, describe, reset and delete consumer groups')
   connected(groups.command('list', { isDefault: true }).description('the groups of the cluster')).action(
-    async (options: GroupsOptions) => (await import('./commands/groups.ts')).list(options),
-  )
-  connected(groups.command('describe').description('members, offsets and lag').argument('<ids...>')).action(
-    async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).describe(ids, options),
+    async (options: groupCommands.GroupsOptions) => (await import('./commands/groups.ts')).list(options),
   )
   connected(
-    groups.command('delete').description('delete groups without members, with their offsets').argument('<ids...>'),
-  ).action(async (ids: string[], options: GroupsOptions) => (await import('./commands/groups.ts')).remove(ids, options))
+    groups.command('describe').description('members, offsets and lag').argument('[groups...]', 'all without one'),
+  ).action(async (ids: string[], options: groupCommands.GroupsOptions) =>
+    (await import('./commands/groups.ts')).describe(ids, options),
+  )
+  connected(
+    groups.command('delete').description('delete groups without members, with their offsets').argument('<groups...>'),
+  )
+    .option('-y, --yes', 'do not ask; without a terminal nobody is asked')
+    .action(async (ids: string[], options: groupCommands.DeleteOptions) =>
+      (await import('./commands/groups.ts')).remove(ids, options),
+    )
   connected(
     groups
       .command('reset-offsets')
       .description('show where a group would go on, and with --execute set it')
-      .argument('<id>')
+      .argument('<group>')
       .requiredOption('--to <place>', `${placesOption}, within each partition`)
-      .option('-t, --topic <name>', 'only this topic; repeatable; by default what the group has committed', collect)
+      .option('-t, --topic <topic>', 'only this topic; repeatable; by default what the group has committed', collect)
       .option('--execute', 'set the offsets; the group must have no members'),
-  ).action(async (id: string, options: ResetOptions) =>
+  ).action(async (id: string, options: groupCommands.ResetOptions) =>
     (await import('./commands/groups.ts')).resetOffsets(id, options),
   )
 }
@@ -184,14 +237,17 @@ function addOffsets(program: Command): void {
   )
 }
 
-/** What `parseFrom` takes. */
+/** What `parseFroms` takes. */
 const placesOption =
-  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z), or -N for the last N of each partition'
+  'latest, beginning, an offset, a time (2026-01-31T12:00:00Z, or 90m for that long ago; s, m, h, d), -N for the last N of each partition; or for some partitions: 0:100,1:-5'
+
+/** What `matchingTopics` takes. */
+const topicPatterns = "names, or patterns such as 'orders-*'"
 
 function addConfigs(program: Command): void {
   const command = program.command('configs').description('describe and alter settings of topics and brokers')
   const kind = () => new Argument('<kind>', 'of what').choices(['topic', 'broker'])
-  const names = () => new Argument('[names...]', 'topics, or ids of brokers; no id is what is set for all brokers')
+  const names = () => new Argument('[topics...]', 'topics, or ids of brokers; no id is what is set for all brokers')
   connected(
     command.command('describe').description('what is set, and by whom').addArgument(kind()).addArgument(names()),
   )
@@ -210,12 +266,69 @@ function addConfigs(program: Command): void {
     )
 }
 
+function addCluster(program: Command): void {
+  connected(
+    program
+      .command('cluster')
+      .description('nodes, partitions that lack something, and the quorum')
+      .option('--apis', 'what each node serves, in which versions'),
+  ).action(async (options: ClusterOptions) => (await import('./commands/cluster.ts')).cluster(options))
+}
+
+function addDoctor(program: Command): void {
+  connected(
+    program
+      .command('doctor')
+      .description('can clients from here work with this cluster? addresses, clock, disks, limits, replication')
+      .option('-c, --config <file>', "the broker's server.properties: look at its folders and its process too")
+      .option('--write', 'write and read back a record, in a topic that is deleted afterwards'),
+  ).action(async (options: DoctorOptions) => (await import('./commands/doctor.ts')).doctor(options))
+}
+
+function addLog(program: Command): void {
+  const log = program.command('log').description("look into a broker's data folder, without a broker")
+  log
+    .command('dump')
+    .description('the batches of a segment or a partition, and with --records what is in them')
+    .argument('<path>', 'a segment, such as orders-0/00000000000000000000.log, or a folder such as orders-0')
+    .option('-r, --records', "each batch's records too, those of __consumer_offsets decoded")
+    .option('--from <offset>', 'from this offset on', wholeNumber(0, 15))
+    .option('--to <offset>', 'up to this offset', wholeNumber(0, 15))
+    .option('--json', 'each batch, and each record, as one JSON object a line')
+    .action(async (path: string, options: DumpOptions) => (await import('./commands/log.ts')).dump(path, options))
+  log
+    .command('verify')
+    .description('check every batch, index, snapshot and checkpoint; exit with 1 when something is wrong')
+    .argument('<path>', 'a folder of log.dirs, one of a partition, or a segment')
+    .option('-r, --records', 'unpack batches and check each record too')
+    .option('--json', 'JSON instead of text')
+    .action(async (path: string, options: VerifyOptions) => (await import('./commands/log.ts')).verify(path, options))
+}
+
+function addCompletion(program: Command): void {
+  program
+    .command('completion')
+    .description('a script that makes a shell complete commands, options, topics and groups')
+    .addArgument(new Argument('[shell]', 'eval "$(rookery completion bash)"').choices(['bash', 'zsh', 'fish']))
+    .addOption(new Option('--names <kind>', 'what the scripts ask for').choices(['topics', 'groups']).hideHelp())
+    .addOption(bootstrapServer().hideHelp())
+    .action(async (shell: Shell | undefined, options: CompletionOptions) =>
+      (await import('./commands/completion.ts')).completion(shell, options, program),
+    )
+}
+
 /** What every command that asks a broker has. */
 function connected(command: Command, json = 'JSON instead of a table'): Command {
   return command
-    .option('-b, --bootstrap-server <servers>', 'host:port of a broker, or several with commas', 'localhost:9092')
+    .addOption(bootstrapServer())
     .option('--timeout <seconds>', 'how long an answer may take', wholeNumber(1), 30)
     .option('--json', json)
+}
+
+function bootstrapServer(): Option {
+  return new Option('-b, --bootstrap-server <servers>', 'host:port of a broker, or several with commas')
+    .default('localhost:9092')
+    .env('KAFKA_BOOTSTRAP_SERVERS')
 }
 
 function choice(flags: string, description: string, choices: readonly string[], initial?: string): Option {
@@ -231,9 +344,9 @@ function collectNumbers(value: string, previous: readonly number[] = []): readon
   return [...previous, wholeNumber(0)(value)]
 }
 
-function wholeNumber(min: number): (text: string) => number {
+function wholeNumber(min: number, maxDigits = 10): (text: string) => number {
   return (text) => {
-    if (/^\d{1,10}$/.test(text) && Number(text) >= min) return Number(text)
+    if (/^\d+$/.test(text) && text.length <= maxDigits && Number(text) >= min) return Number(text)
     throw new InvalidArgumentError(`Allowed is a whole number from ${min}.`)
   }
 }

@@ -1,6 +1,8 @@
 import type { RecordInput } from '../protocol/index.ts'
 import type { FetchedRecord } from './client/fetcher.ts'
+import { type DataFormat, formatData, isBase64, jsonOf, parseData } from './data-format.ts'
 import { UsageError } from './exit.ts'
+import { timeText } from './output.ts'
 import { printable } from './table.ts'
 
 /** A record of an input line, and where it is to go when the line says so. */
@@ -12,6 +14,12 @@ export interface LineRecord {
 export interface LineFormat {
   /** The text between key and value; undefined: a line is a value. */
   readonly keySeparator: string | undefined
+  /** The key of every record that has none of its own. */
+  readonly key: Buffer | null
+  readonly keyFormat: DataFormat
+  readonly valueFormat: DataFormat
+  /** A key or a value that is this text is null; undefined: no text is. */
+  readonly nullText: string | undefined
   /** What every record gets, before those of its own line. */
   readonly headers: NonNullable<RecordInput['headers']>
   /** For lines that say no time of their own; milliseconds since 1970. */
@@ -22,11 +30,18 @@ export interface LineFormat {
 export function parseTextLine(line: Buffer, place: string, format: LineFormat): LineRecord {
   const { keySeparator, headers } = format
   const timestamp = format.now()
-  if (keySeparator === undefined) return { record: { timestamp, value: line, headers }, partition: undefined }
+  const parsed = (part: Buffer, as: DataFormat, what: string) => {
+    if (format.nullText !== undefined && part.equals(Buffer.from(format.nullText))) return null
+    return parseData(part, as, `${what} of ${place}`)
+  }
+  if (keySeparator === undefined) {
+    const value = parsed(line, format.valueFormat, 'The value')
+    return { record: { timestamp, key: format.key, value, headers }, partition: undefined }
+  }
   const at = line.indexOf(keySeparator)
   if (at < 0) throw new UsageError(`${place} has no ${JSON.stringify(keySeparator)} between a key and a value`)
-  const key = line.subarray(0, at)
-  const value = line.subarray(at + Buffer.byteLength(keySeparator))
+  const key = parsed(line.subarray(0, at), format.keyFormat, 'The key')
+  const value = parsed(line.subarray(at + Buffer.byteLength(keySeparator)), format.valueFormat, 'The value')
   return { record: { timestamp, key, value, headers }, partition: undefined }
 }
 
@@ -39,13 +54,13 @@ export function parseJsonLine(line: Buffer, place: string, format: LineFormat): 
   const fields = parseObject(line, place)
   const { partition, timestamp } = fields
   if (partition !== undefined && !isNaturalNumber(partition)) throw badField(place, 'partition', 'a number from 0')
-  if (timestamp !== undefined && !isNaturalNumber(timestamp)) {
-    throw badField(place, 'timestamp', 'milliseconds since 1970')
+  if (timestamp !== undefined && timestamp !== -1 && !isNaturalNumber(timestamp)) {
+    throw badField(place, 'timestamp', 'milliseconds since 1970, or -1 for none')
   }
   return {
     record: {
       timestamp: timestamp ?? format.now(),
-      key: bytesOf(fields, 'key', place),
+      key: fields.key === undefined && fields.keyBase64 === undefined ? format.key : bytesOf(fields, 'key', place),
       value: bytesOf(fields, 'value', place),
       headers: [...format.headers, ...headersOf(fields.headers, place)],
     },
@@ -60,8 +75,11 @@ export function parseHeader(text: string): { readonly key: string; readonly valu
   return { key: text.slice(0, equals), value: Buffer.from(text.slice(equals + 1)) }
 }
 
-/** The record as one JSON line. Bytes that are no UTF-8 are there as `keyBase64`, `valueBase64`. */
-export function formatJson(record: FetchedRecord): string {
+/**
+ * The record as one JSON line. Bytes that are no UTF-8 are there as `keyBase64`, `valueBase64`. With `valueFormat` json a value
+ * that is a JSON object, array, number or boolean is there as such, and not as text.
+ */
+export function formatJson(record: FetchedRecord, valueFormat: DataFormat = 'text'): string {
   const { topic, partition, offset, timestamp, headers } = record
   const text = JSON.stringify({
     topic,
@@ -69,7 +87,7 @@ export function formatJson(record: FetchedRecord): string {
     offset,
     timestamp,
     ...shownBytes('key', record.key),
-    ...shownBytes('value', record.value),
+    ...(valueFormat === 'json' ? embedded(record.value) : shownBytes('value', record.value)),
     ...(headers.length === 0
       ? {}
       : { headers: headers.map(({ key, value }) => ({ key, ...shownBytes('value', value) })) }),
@@ -80,35 +98,87 @@ export function formatJson(record: FetchedRecord): string {
 export interface TextFormat {
   /** Prints the key too, this between it and the value. */
   readonly keySeparator: string | undefined
+  readonly keyFormat: DataFormat
+  readonly valueFormat: DataFormat
+  /** What stands for null. */
+  readonly nullText: string
   /** Prints partition, offset, time and headers before each record. */
   readonly details: boolean
   /** For a terminal: control characters but tabs and line feeds are replaced. */
   readonly printableOnly: boolean
 }
 
-/** The record's value and a line feed; null shows as `null`. */
+/** The record's value and a line feed. */
 export function formatText(record: FetchedRecord, format: TextFormat): Buffer {
   const parts: Buffer[] = []
   if (format.details) parts.push(Buffer.from(detailsOf(record)))
   if (format.keySeparator !== undefined) {
-    parts.push(shown(record.key, format.printableOnly), Buffer.from(format.keySeparator))
+    parts.push(shown(record.key, format.keyFormat, format), Buffer.from(format.keySeparator))
   }
-  parts.push(shown(record.value, format.printableOnly), newline)
+  parts.push(shown(record.value, format.valueFormat, format), newline)
   return Buffer.concat(parts)
 }
 
-const newline = Buffer.from('\n')
-const nullText = Buffer.from('null')
-
-function detailsOf({ topic, partition, offset, timestamp, headers }: FetchedRecord): string {
-  const time = timestamp < 0 || timestamp > 8.64e15 ? '-' : new Date(timestamp).toISOString()
-  const pairs = headers.map(({ key, value }) => printable(`${key}=${value === null ? 'null' : value.toString()}`))
-  return [`${topic}-${partition}@${offset}`, time, ...pairs, ''].join(' ')
+/**
+ * Compiles a pattern of a line: `%t` topic, `%p` partition, `%o` offset, `%T` milliseconds since 1970, `%d` the same as a date,
+ * `%k` key, `%v` value, `%h` headers, `%%` a percent sign; `\t`, `\n` and `\\`. Throws `UsageError` for any other sign.
+ */
+export function compilePattern(pattern: string, format: TextFormat): (record: FetchedRecord) => Buffer {
+  const pieces = [...pattern.matchAll(/%(.?)|\\(.?)|[^%\\]+/gsu)].map(([text, sign, escaped]): Piece => {
+    if (escaped !== undefined) {
+      const character = escapes[escaped]
+      if (character !== undefined) return () => character
+      throw new UsageError(`--format: \\${escaped} is unknown: allowed are \\t, \\n and \\\\`)
+    }
+    if (sign === undefined) return () => text
+    const piece = signs[sign]
+    if (piece !== undefined) return piece
+    throw new UsageError(`--format: %${sign} is unknown: allowed are %t %p %o %T %d %k %v %h %%`)
+  })
+  return (record) => {
+    const parts = pieces.map((piece) => piece(record, format))
+    return Buffer.concat([...parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)), newline])
+  }
 }
 
-function shown(bytes: Buffer | null, printableOnly: boolean): Buffer {
-  if (bytes === null) return nullText
-  return printableOnly ? Buffer.from(bytes.toString().replaceAll(/[^\P{Cc}\t\n]/gu, '\ufffd')) : bytes
+type Piece = (record: FetchedRecord, format: TextFormat) => string | Buffer
+
+const escapes: Readonly<Record<string, string>> = { t: '\t', n: '\n', '\\': '\\' }
+
+const signs: Readonly<Record<string, Piece>> = {
+  t: ({ topic }) => topic,
+  p: ({ partition }) => String(partition),
+  o: ({ offset }) => String(offset),
+  T: ({ timestamp }) => String(timestamp),
+  d: ({ timestamp }) => timeText(timestamp),
+  k: ({ key }, format) => shown(key, format.keyFormat, format),
+  v: ({ value }, format) => shown(value, format.valueFormat, format),
+  h: (record) => headerPairs(record).join(','),
+  '%': () => '%',
+}
+
+const newline = Buffer.from('\n')
+
+function detailsOf(record: FetchedRecord): string {
+  const { topic, partition, offset, timestamp } = record
+  return [`${topic}-${partition}@${offset}`, timeText(timestamp), ...headerPairs(record), ''].join(' ')
+}
+
+function headerPairs({ headers }: FetchedRecord): string[] {
+  return headers.map(({ key, value }) => printable(`${key}=${value === null ? 'null' : value.toString()}`))
+}
+
+function shown(bytes: Buffer | null, as: DataFormat, { printableOnly, nullText }: TextFormat): Buffer {
+  if (bytes === null) return Buffer.from(nullText)
+  const text = formatData(bytes, as)
+  return printableOnly ? Buffer.from(text.toString().replaceAll(/[^\P{Cc}\t\n]/gu, '\ufffd')) : text
+}
+
+/** `{"value": {...}}` for what is JSON and wouldn't be taken for a text, or for no value, when it is read again. */
+function embedded(bytes: Buffer | null): Record<string, unknown> {
+  const json = bytes === null ? undefined : jsonOf(bytes)
+  const isText = json === undefined || json.value === null || typeof json.value === 'string'
+  return isText ? shownBytes('value', bytes) : { value: json.value }
 }
 
 /** `{"value": "text"}`, or `{"valueBase64": "..."}` for bytes that are no UTF-8. */
@@ -135,8 +205,8 @@ function bytesOf(fields: Record<string, unknown>, name: string, place: string): 
   const base64 = fields[`${name}Base64`]
   const value = fields[name]
   if (base64 !== undefined) {
-    const isBase64 = typeof base64 === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(base64) && value === undefined
-    if (!isBase64) throw badField(place, `${name}Base64`, `base64, without ${name}`)
+    const isUsable = typeof base64 === 'string' && isBase64(base64) && value === undefined
+    if (!isUsable) throw badField(place, `${name}Base64`, `base64, without ${name}`)
     return Buffer.from(base64, 'base64')
   }
   return textBytes(value)

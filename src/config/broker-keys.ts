@@ -1,4 +1,17 @@
-import { boolean, declareKeys, double, enumOf, int, list, long, maxLong, short, string, type ValuesOf } from './keys.ts'
+import {
+  boolean,
+  counts,
+  declareKeys,
+  double,
+  enumOf,
+  int,
+  list,
+  long,
+  maxLong,
+  short,
+  string,
+  type ValuesOf,
+} from './keys.ts'
 
 /**
  * The keys of one node that Rookery acts on, with Kafka's names, types, limits and defaults; `kafkaDefault` and
@@ -106,7 +119,19 @@ export const brokerKeys = declareKeys({
     default: 2_147_483_647,
     min: 0,
     dynamic: true,
-    doc: 'The connections that this node holds at one time; further ones are closed at once',
+    doc: 'The connections that this node holds at one time; further ones are closed at once. Never more than the open files that the system allows leave room for',
+  }),
+  maxConnectionsPerIp: int('max.connections.per.ip', {
+    default: 2_147_483_647,
+    min: 0,
+    dynamic: true,
+    doc: 'The connections that this node holds at one time from one address; further ones are closed at once',
+  }),
+  maxConnectionsPerIpOverrides: counts('max.connections.per.ip.overrides', {
+    names: /^[0-9a-fA-F.:]{2,45}$/,
+    what: 'address',
+    dynamic: true,
+    doc: 'Limits of single addresses, in place of max.connections.per.ip: 127.0.0.1:200,::1:200. Host names, which Kafka takes as well, are refused',
   }),
   requestTimeoutMs: int('request.timeout.ms', {
     default: 30_000,
@@ -213,6 +238,44 @@ export const brokerKeys = declareKeys({
     oneOf: ['compact', 'delete'],
     dynamic: true,
     doc: 'What becomes of old data: removed (delete), or only the last record of each key kept (compact)',
+  }),
+  logCleanerEnable: boolean('log.cleaner.enable', {
+    default: true,
+    doc: 'Logs with cleanup.policy=compact are compacted',
+  }),
+  logCleanerThreads: int('log.cleaner.threads', {
+    default: 1,
+    min: 0,
+    dynamic: true,
+    doc: 'Logs that are compacted at a time: always one, since one event loop does it; 0 is none',
+  }),
+  logCleanerBackoffMs: long('log.cleaner.backoff.ms', {
+    default: 15_000,
+    min: 0,
+    dynamic: true,
+    doc: 'Time between two looks for logs to compact',
+  }),
+  logCleanerDedupeBufferSize: long('log.cleaner.dedupe.buffer.size', {
+    default: 134_217_728,
+    min: 1,
+    dynamic: true,
+    doc: 'The most memory that the keys of a log take while it is compacted, at 24 bytes a key; a log with more of them is compacted in several passes',
+  }),
+  logCleanerIoBufferSize: int('log.cleaner.io.buffer.size', {
+    default: 524_288,
+    min: 0,
+    dynamic: true,
+    doc: 'The memory through which compaction reads and writes, larger batches apart',
+  }),
+  logCleanerIoBufferLoadFactor: double('log.cleaner.io.buffer.load.factor', {
+    default: 0.9,
+    dynamic: true,
+    doc: 'How full the memory for keys gets, as a part of 1',
+  }),
+  logCleanerIoMaxBytesPerSecond: double('log.cleaner.io.max.bytes.per.second', {
+    default: Number.MAX_VALUE,
+    dynamic: true,
+    doc: 'The most bytes a second that compaction reads and writes',
   }),
   logCleanerDeleteRetentionMs: long('log.cleaner.delete.retention.ms', {
     default: 86_400_000,
@@ -360,21 +423,21 @@ export const brokerKeys = declareKeys({
     max: 9,
     except: 0,
     dynamic: true,
-    doc: 'The level of gzip where compression.type is gzip',
+    doc: 'The level of gzip where this broker compresses: compression.type is gzip, or compaction',
   }),
   compressionLz4Level: int('compression.lz4.level', {
     default: 9,
     min: 1,
     max: 17,
     dynamic: true,
-    doc: 'The level of lz4 where compression.type is lz4',
+    doc: 'The level of lz4 where compression.type is lz4; the library in use has one level only',
   }),
   compressionZstdLevel: int('compression.zstd.level', {
     default: 3,
     min: -131_072,
     max: 22,
     dynamic: true,
-    doc: 'The level of zstd where compression.type is zstd',
+    doc: 'The level of zstd where this broker compresses: compression.type is zstd, or compaction',
   }),
   leaderReplicationThrottledRate: long('leader.replication.throttled.rate', {
     default: maxLong,

@@ -31,7 +31,7 @@
  * file, no environment of its own.
  */
 export { type ConfigEntry, type ParsedConfig, parseConfig } from './broker-config.ts'
-export { brokerKeys } from './broker-keys.ts'
+export { type BrokerValues, brokerKeys } from './broker-keys.ts'
 export { ConfigError, type ConfigProblem } from './config-error.ts'
 export {
   type ConfigSource,
@@ -60,6 +60,7 @@ export {
   type ValuesOf,
 } from './keys.ts'
 export type { ListenerConfig } from './listeners.ts'
+export { nearestOf } from './nearest.ts'
 export type { QuorumVoter } from './quorum.ts'
 export type { ConfigInput, SettingSource, SettingValue } from './sources.ts'
 export {

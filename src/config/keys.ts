@@ -190,6 +190,29 @@ export function list(
   })
 }
 
+/** STRING: `name:count` pairs between commas, each name once; counts of 0 to 2^31 - 1. */
+export function counts(
+  name: string,
+  options: Options & { readonly names: RegExp; readonly what: string },
+): Key<ReadonlyMap<string, number>> {
+  const { names, what } = options
+  return key<ReadonlyMap<string, number>>(
+    name,
+    'STRING',
+    { ...options, default: '' },
+    `${what}:count, between commas`,
+    (text) => {
+      const value = new Map<string, number>()
+      for (const pair of text === '' ? [] : text.split(',')) {
+        const [, one = '', count = ''] = /^(.+):(\d{1,10})$/.exec(pair.trim()) ?? []
+        if (!names.test(one) || Number(count) >= 2 ** 31 || value.has(one)) return undefined
+        value.set(one, Number(count))
+      }
+      return { value, text: [...value].map(([one, count]) => `${one}:${count}`).join(',') }
+    },
+  )
+}
+
 /** PASSWORD: a text that no message, log line or answer shows. */
 export function password(name: string, options: TextOptions<string | null>): Key<string | null> {
   return key<string | null>(name, 'PASSWORD', options, 'a text', (text) => ({ value: text, text }), true)
@@ -223,7 +246,8 @@ function key<T>(
 
 function textOf(value: unknown): string | null {
   if (value === undefined || value === null) return null
-  return Array.isArray(value) ? value.join(',') : String(value)
+  // Where a number needs an exponent, as Java writes it.
+  return Array.isArray(value) ? value.join(',') : String(value).replace(/^([\d.]+)e\+?(-?\d+)$/, '$1E$2')
 }
 
 /** The whole number that Java's parser would read; undefined for anything else, and for more digits than 64 bits need. */

@@ -31,6 +31,7 @@ export type { GroupConfig } from './config.ts'
 export { GroupCoordinator, type GroupCoordinatorOptions, groupTopic } from './group-coordinator.ts'
 export type { DeletedTopic } from './offset-rules.ts'
 export { partitionFor } from './partition-for.ts'
+export { type GroupRecord, groupRecordCodec } from './records.ts'
 export type {
   CoordinatorRefusal,
   DeleteGroupResponse,

@@ -252,7 +252,7 @@ async function openAndCheck(
   const refusal = checkRecords(view, recordBytes, config, nowMs)
   if (refusal !== undefined) return refusal
   if (target === undefined) return stamp(view, config, nowMs)
-  const batch = await repackBatch(view, recordBytes, target, offload)
+  const batch = await repackBatch(view, recordBytes, target, config, offload)
   if (batch.length > config.maxMessageBytes) {
     return refused(
       'message-too-large',

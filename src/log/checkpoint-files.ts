@@ -7,6 +7,7 @@ import { StorageError } from './errors.ts'
 export const recoveryPointFile = 'recovery-point-offset-checkpoint'
 export const highWatermarkFile = 'replication-offset-checkpoint'
 export const logStartFile = 'log-start-offset-checkpoint'
+export const cleanerFile = 'cleaner-offset-checkpoint'
 const leaderEpochFile = 'leader-epoch-checkpoint'
 export const partitionMetadataFile = 'partition.metadata'
 

@@ -31,6 +31,8 @@ export interface LogHost {
   removeLater(paths: readonly string[], delayMs: number): void
   /** Writes the recovery points as they are now; durable when it resolves. */
   saveRecoveryPoints(): Promise<void>
+  /** Writes where the cleaning of each log ended, as it is now; durable when it resolves. */
+  saveCleanedOffsets(): Promise<void>
   /** Writes the log start offsets as they are now; durable when it resolves. */
   saveLogStarts(): Promise<void>
 }

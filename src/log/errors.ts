@@ -1,4 +1,5 @@
 import { messageOf, RookeryError } from '../base/index.ts'
+import { isOutOfFiles } from '../platform/index.ts'
 
 /**
  * A disk did not do what was asked, or what it gave back is damaged. The partition it names is offline until its
@@ -10,11 +11,14 @@ export class StorageError extends RookeryError {
   readonly path: string
   /** The disk has no room: service resumes by itself when there is some. */
   readonly isDiskFull: boolean
+  /** No file could be opened: service resumes by itself when others are closed. */
+  readonly isOutOfFiles: boolean
 
   constructor(message: string, path: string, options?: { cause?: unknown }) {
     super(message, options)
     this.path = path
     this.isDiskFull = isDiskFull(options?.cause)
+    this.isOutOfFiles = isOutOfFiles(options?.cause)
   }
 }
 

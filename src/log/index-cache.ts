@@ -22,6 +22,11 @@ export class IndexCache {
     if (!this.#cache.has(segment)) segment.dropIndexes()
   }
 
+  /** `touch`, where someone may have loaded them. */
+  touchIfLoaded(segment: Segment): void {
+    if (segment.indexes !== undefined) this.touch(segment)
+  }
+
   /** The segment is gone. */
   forget(segment: Segment): void {
     this.#cache.delete(segment)

@@ -2,9 +2,10 @@
  * log: partitions on disk, in Kafka's format. It knows batches and offsets, and when they are durable; who leads, what is
  * committed and who may read is decided above.
  *
- * In reading order: `PartitionLog` (`types.ts`) is the contract; `LocalLog` (`local-log.ts`) the whole algorithm over
- * `Segment`s; `partition-loader.ts` what a start does, above all after a crash; `LogDirectory` and `LogManager` hold the
- * logs of one folder and of the node. `FlushScheduler`, `HandlePool` and `TailCache` are shared by all logs of a process.
+ * In reading order: `PartitionLog` (`types.ts`) is the contract; `LocalLog` (`local-log.ts`) the whole algorithm over the
+ * `Segment`s of a `SegmentStore`, `LogReader` its reading half; `partition-loader.ts` what a start does, above all after a
+ * crash; `LogCleaner` compacts (`compaction.ts` is one pass over one log); `LogDirectory` and `LogManager` hold the logs of
+ * one folder and of the node. `FlushScheduler`, `HandlePool` and `TailCache` are shared by all logs of a process.
  *
  * A partition's folder, `<topic>-<partition>/`:
  *
@@ -27,16 +28,30 @@
  * - The recovery point is never above what is on disk: lowered durably before a truncation, raised after syncs. So damage
  *   below it is a disk's lie or decay, told as a `StorageError`, never cut away; damage above it is a torn tail.
  * - The log start offset is durable before segments below it go, so that a crash in between leaves no hole.
+ * - Compaction looks only at closed segments that are flushed and committed. What it writes is `<base offset>.log.cleaned`
+ *   until it is synced, then `.log.swap`; from there on a start puts it in place. Holes it leaves between segments lie below
+ *   a durable recovery point, so recovery doesn't take them for lost ends.
  * - A folder appears with the partition, its files with the first append. A folder without files is nothing.
  *
  * Everything runs on the event loop, in pieces of about a millisecond; blocking calls only into the page cache. Syncs,
- * cold reads and loading use the thread pool; unpacking of batches is offloaded.
+ * cold reads and loading use the thread pool; unpacking and packing of batches is offloaded.
  *
- * Sources: Kafka's log format (KIP-98), leader epochs (KIP-101, KIP-279), log directory failure (KIP-112).
+ * Sources: Kafka's log format (KIP-98), leader epochs (KIP-101, KIP-279), log directory failure (KIP-112), compaction with
+ * delete horizons (KIP-58, KIP-354, KIP-534).
  */
+export {
+  highWatermarkFile,
+  logStartFile,
+  readEpochs,
+  readOffsets,
+  readPartitionMetadata,
+  recoveryPointFile,
+} from './checkpoint-files.ts'
+export type { EpochEntry } from './epoch-cache.ts'
 export { ClusterIdMismatchError, StorageError } from './errors.ts'
 export { type FlushLane, FlushScheduler } from './flush-scheduler.ts'
 export { HandlePool, type PooledFile } from './handle-pool.ts'
+export { offsetEntryBytes, timeEntryBytes } from './indexes.ts'
 export {
   type LogDirectoryStatus,
   type LogManager,
@@ -47,6 +62,7 @@ export {
   openLogManager,
 } from './log-manager.ts'
 export { readMetaProperties } from './meta-properties.ts'
+export { decodeProducerSnapshot } from './producer-snapshot.ts'
 export type {
   ActiveProducer,
   Appended,

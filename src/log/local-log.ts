@@ -1,22 +1,34 @@
-import { join } from 'node:path'
-import { assert, type LeaderEpoch, type Offset, type ProducerEpoch, type ProducerId, type Uuid } from '../base/index.ts'
+import {
+  assert,
+  type LeaderEpoch,
+  messageOf,
+  type Offset,
+  type ProducerEpoch,
+  type ProducerId,
+  RookeryError,
+  type Uuid,
+} from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import { FileError } from '../platform/index.ts'
+import { FileError, isOutOfFiles } from '../platform/index.ts'
 import { BatchView } from '../protocol/index.ts'
+import { AppendQueue } from './append-queue.ts'
 import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
-import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
+import { writeEpochs } from './checkpoint-files.ts'
+import { CleaningTurn } from './cleaning-turn.ts'
+import type { LogInCleaning } from './compaction.ts'
 import type { LogEnvironment, LogHost } from './environment.ts'
 import { EpochCache, type EpochEntry } from './epoch-cache.ts'
 import { StorageError, storageErrorOf } from './errors.ts'
 import { type FlushedLog, Flusher } from './flusher.ts'
-import type { PooledFile } from './handle-pool.ts'
+import { LogReader, type ReadLog } from './log-reader.ts'
 import { Mutex } from './mutex.ts'
-import { replayBatch, replayProducers, snapshotName } from './producer-replay.ts'
+import { replayBatch, replayProducers } from './producer-replay.ts'
 import { encodeProducerSnapshot } from './producer-snapshot.ts'
 import type { ProducerState } from './producer-state.ts'
-import { maxRelativeOffset, Segment } from './segment.ts'
+import { countExpired, type RetainedLog } from './retention.ts'
+import { maxRelativeOffset, type Segment } from './segment.ts'
+import { SegmentStore } from './segment-store.ts'
 import type { LogTail } from './tail-cache.ts'
-import { findMaxTimestamp, findTimestamp, type SearchedLog } from './timestamp-search.ts'
 import type {
   ActiveProducer,
   AppendOptions,
@@ -28,16 +40,6 @@ import type {
   ReadResult,
   TimestampAndOffset,
 } from './types.ts'
-
-/** Reads so near to the end of the log are from the page cache: reading them on the event loop beats the thread pool. */
-const hotBytes = 32 * 1024 * 1024
-const maxSyncReadBytes = 1024 * 1024
-
-const nothingRead: ReadResult = Object.freeze({
-  chunks: Object.freeze([]) as readonly Buffer[],
-  sizeBytes: 0,
-  release: () => {},
-})
 
 /** What loading (and, after a crash, recovering) a partition's folder gave. */
 export interface LoadedLog {
@@ -52,19 +54,14 @@ export interface LoadedLog {
   readonly highWatermark: Offset
 }
 
-/** A segment that was closed, with what must be durable before its records count as flushed. */
-interface RolledSegment {
-  readonly segment: Segment
-  readonly snapshotOffset: Offset
-  readonly snapshot: Buffer
-}
-
 /**
- * `PartitionLog` over segments in a folder.
+ * `PartitionLog` over segments in a folder: what is appended, where the log begins and ends, what is durable, committed and
+ * clean, and who may change files when. The files themselves are `SegmentStore`'s, reading is `LogReader`'s.
  *
  * Everything that moves the end of the log happens in one turn of the event loop: check, roll, write, indexes, LEO. What
- * changes the log elsewhere (sync, truncation, retention, close) goes through one mutex, so that none sees another
- * half done. Files appear with the first append; until then only the empty folder exists.
+ * changes the log elsewhere (sync, truncation, retention, compaction, close) goes through one mutex, so that none sees
+ * another half done. Compaction works for long and takes the mutex only to put a segment in place; truncation and the end
+ * of the log abort it first.
  *
  * States: online; offline after a fault, for good (the directory makes a new `LocalLog` when it comes back); closed.
  */
@@ -78,13 +75,14 @@ export class LocalLog implements PartitionLog {
   readonly #mutex = new Mutex()
   readonly #epochs = new EpochCache()
   readonly #tail: LogTail
+  readonly #store: SegmentStore
+  readonly #reader: LogReader
+  readonly #appendQueue = new AppendQueue()
+  readonly #cleaning = new CleaningTurn()
   readonly #flusher: Flusher
   #producers: ProducerState
   #config: TopicConfig
   #listener: LogListener | undefined
-  #segments: Segment[]
-  #hasFiles: boolean
-  #sizeBytes = 0
   #logStartOffset: Offset
   #logEndOffset: Offset
   #highWatermark: Offset
@@ -93,20 +91,11 @@ export class LocalLog implements PartitionLog {
   #state: 'online' | 'offline' | 'closed' = 'online'
   #fault: StorageError | undefined
   #syncFailed = false
-  /** Counts truncations: a read that began before one is done again. */
-  #truncations = 0
+  /** Where the last compaction ended, exclusive; -1: there was none. */
+  #cleanedOffset: Offset
   /** Random part of `segment.ms`, drawn for each segment. */
   #rollJitterMs: number
-  /** Settles when the appends that wait for unpacking are done; undefined when none waits. */
-  #queuedAppends: Promise<unknown> | undefined
-
-  #rolled: RolledSegment[] = []
-  #newFiles: PooledFile[] = []
-  #changedNames = 0
-  #syncedNames = 0
-  #mustSyncParent = false
   #unstoredEpochs = false
-  #snapshotOffset: Offset
 
   constructor(options: {
     readonly environment: LogEnvironment
@@ -117,6 +106,7 @@ export class LocalLog implements PartitionLog {
     readonly directory: string
     readonly config: TopicConfig
     readonly loaded: LoadedLog
+    readonly cleanedOffset: Offset
   }) {
     const { loaded } = options
     this.#environment = options.environment
@@ -126,18 +116,22 @@ export class LocalLog implements PartitionLog {
     this.partition = options.partition
     this.directory = options.directory
     this.#config = options.config
-    this.#segments = loaded.segments
-    this.#hasFiles = loaded.segments.length > 0
     this.#producers = loaded.producers
-    this.#snapshotOffset = loaded.snapshotOffset
+    this.#cleanedOffset = options.cleanedOffset
     this.#epochs.load(loaded.epochs)
-    for (const segment of loaded.segments) this.#sizeBytes += segment.sizeBytes
     this.#logStartOffset = loaded.logStartOffset
     this.#logEndOffset = loaded.segments.at(-1)?.endOffset ?? loaded.logStartOffset
     this.#highWatermark =
       loaded.highWatermark < 0 ? 0 : Math.max(this.#logStartOffset, Math.min(loaded.highWatermark, this.#logEndOffset))
-    this.#tail = options.environment.tailCache.openTail()
-    const { platform, scheduler, probe } = options.environment
+    const { environment, host, directory, topicId } = options
+    const { segments, snapshotOffset } = loaded
+    this.#store = new SegmentStore({
+      ...{ environment, host, directory, topicId, segments, snapshotOffset },
+      onSyncWanted: () => this.#flusher.request(),
+    })
+    this.#tail = environment.tailCache.openTail()
+    this.#reader = new LogReader({ log: this.#asRead(), store: this.#store, tail: this.#tail, environment })
+    const { platform, scheduler, probe } = environment
     this.#flusher = new Flusher({
       log: this.#asFlushed(),
       scheduler,
@@ -171,7 +165,7 @@ export class LocalLog implements PartitionLog {
   }
 
   get sizeBytes(): number {
-    return this.#sizeBytes
+    return this.#store.sizeBytes
   }
 
   get acksWaitForFlush(): boolean {
@@ -184,7 +178,12 @@ export class LocalLog implements PartitionLog {
 
   /** There is something on disk that a checkpoint can speak of. */
   get hasFiles(): boolean {
-    return this.#hasFiles
+    return this.#store.hasFiles
+  }
+
+  /** Its folder is there, or was about to be made when something failed. */
+  get hasFolder(): boolean {
+    return this.#store.hasFolder
   }
 
   /** Everything below is on disk and was checked: recovery begins here. */
@@ -192,8 +191,13 @@ export class LocalLog implements PartitionLog {
     return this.#recoveryPointCap < 0 ? this.flushedOffset : Math.min(this.flushedOffset, this.#recoveryPointCap)
   }
 
+  /** Where the last compaction ended, exclusive; -1: there was none. */
+  get cleanedOffset(): Offset {
+    return this.#cleanedOffset
+  }
+
   get #firstSegmentOffset(): Offset {
-    return this.#segments[0]?.baseOffset ?? this.#logStartOffset
+    return this.#store.segments[0]?.baseOffset ?? this.#logStartOffset
   }
 
   /** A sync failed: what lies above the flushed offset may never reach the disk, whatever is read back. */
@@ -212,6 +216,7 @@ export class LocalLog implements PartitionLog {
   updateConfig(config: TopicConfig): void {
     this.#config = config
     this.#rollJitterMs = this.#drawJitter()
+    if (!config.cleanupPolicy.compact) this.#cleaning.abort()
     this.#flushWhenDue()
   }
 
@@ -219,33 +224,30 @@ export class LocalLog implements PartitionLog {
 
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult> {
     this.#requireOnline()
-    if (this.#queuedAppends !== undefined) return this.#queueAppend(this.#queuedAppends, records, options)
+    if (!this.#appendQueue.isEmpty) {
+      const inTurn = async () => this.#appendWithRoom(await this.#validate(records, options), options)
+      return this.#appendQueue.push(this.#appendQueue.drained().then(inTurn))
+    }
     const validation = this.#validate(records, options)
-    if (!(validation instanceof Promise)) return this.#appendValidated(validation, options)
-    return this.#trackQueue(validation.then((settled) => this.#appendValidated(settled, options)))
+    if (validation instanceof Promise) {
+      return this.#appendQueue.push(validation.then((settled) => this.#appendWithRoom(settled, options)))
+    }
+    const result = this.#appendWithRoom(validation, options)
+    return result instanceof Promise ? this.#appendQueue.push(result) : result
+  }
+
+  /** Waits while the node may not open the files for it. A coordinator can't wait: it has what is left. */
+  #appendWithRoom(validation: Validation, options: AppendOptions): AppendResult | Promise<AppendResult> {
+    const { handles } = this.#environment
+    if (handles.hasRoom || this.#store.isActiveOpen || options.origin !== 'client') {
+      return this.#appendValidated(validation, options)
+    }
+    return handles.whenRoom(() => this.#appendValidated(validation, options))
   }
 
   #validate(records: Buffer, options: AppendOptions): Validation | Promise<Validation> {
     const { clock, offload } = this.#environment.platform
     return validateBatch(records, options, this.#config, clock.now(), offload)
-  }
-
-  #queueAppend(previous: Promise<unknown>, records: Buffer, options: AppendOptions): Promise<AppendResult> {
-    return this.#trackQueue(
-      previous.then(async () => this.#appendValidated(await this.#validate(records, options), options)),
-    )
-  }
-
-  #trackQueue(result: Promise<AppendResult>): Promise<AppendResult> {
-    const settled = result.then(
-      () => {},
-      () => {},
-    )
-    this.#queuedAppends = settled
-    void settled.then(() => {
-      if (this.#queuedAppends === settled) this.#queuedAppends = undefined
-    })
-    return result
   }
 
   #appendValidated(validation: Validation, options: AppendOptions): AppendResult {
@@ -313,12 +315,10 @@ export class LocalLog implements PartitionLog {
   /** Writes whole batches to the active segment. */
   #write(batches: Buffer): void {
     try {
-      if (!this.#hasFiles) this.#createFiles()
-      this.#active.append(batches, this.#config)
+      this.#store.append(batches, this.#logEndOffset, this.#config)
     } catch (error) {
-      throw this.#fail(error)
+      throw this.#unlessOutOfFiles(error)
     }
-    this.#sizeBytes += batches.length
     this.#environment.probe.appendedBytes.value += batches.length
   }
 
@@ -335,64 +335,48 @@ export class LocalLog implements PartitionLog {
     this.#flusher.noteAppended(lastOffset - baseOffset + 1)
   }
 
-  get #active(): Segment {
-    const active = this.#segments.at(-1)
-    assert(active !== undefined, 'a log with files has a segment')
-    return active
-  }
-
-  /** The first files of a folder: whose it is, and the first segment. The next flush makes them durable. */
-  #createFiles(): void {
-    const { handles, platform } = this.#environment
-    const metadata = handles.file(join(this.directory, partitionMetadataFile))
-    metadata.writeSync([partitionMetadataText(this.topicId)], 0)
-    this.#newFiles.push(metadata)
-    const segment = Segment.empty(this.#environment, this.directory, this.#logEndOffset, platform.clock.now())
-    segment.log.createSync()
-    this.#segments = [segment]
-    this.#hasFiles = true
-    this.#changedNames++
-    this.#mustSyncParent = true
-  }
-
   #rollOrFail(next: BatchView): void {
     // Behind a hole that compaction left, relative offsets may not reach from the LEO.
     const isFar = next.lastOffset - this.#logEndOffset > maxRelativeOffset
     try {
       this.#roll(isFar ? next.baseOffset : this.#logEndOffset)
     } catch (error) {
-      throw this.#fail(error)
+      throw this.#unlessOutOfFiles(error)
     }
   }
 
   /** Whether the batch can't go into the active segment, behind `pendingBytes` that are about to be written. */
   #mustRoll(view: BatchView, pendingBytes: number): boolean {
-    if (!this.#hasFiles) return false
-    const active = this.#active
-    const { segmentBytes, segmentMs } = this.#config
+    if (!this.#store.hasFiles) return false
+    const { active } = this.#store
+    const { segmentBytes } = this.#config
     if (active.isFullFor(view.sizeBytes, pendingBytes, view.lastOffset, segmentBytes, this.#config)) return true
     if (active.sizeBytes === 0) return false
-    return active.ageMs(this.#environment.platform.clock.now(), view.maxTimestamp) > segmentMs - this.#rollJitterMs
+    return (
+      active.ageMs(this.#environment.platform.clock.now(), view.maxTimestamp) > this.#segmentMs - this.#rollJitterMs
+    )
+  }
+
+  /** What isn't closed can't be compacted. */
+  get #segmentMs(): number {
+    const { cleanupPolicy, segmentMs, maxCompactionLagMs } = this.#config
+    return cleanupPolicy.compact ? Math.min(segmentMs, maxCompactionLagMs) : segmentMs
   }
 
   /** Closes the active segment and begins the next. What that leaves to sync is the next flush's. */
   #roll(baseOffset: Offset): void {
-    const old = this.#active
-    if (old.sizeBytes === 0) return
-    old.noteLargestTimestamp()
-    const snapshot = encodeProducerSnapshot(this.#producers.entries())
-    this.#rolled.push({ segment: old, snapshotOffset: this.#logEndOffset, snapshot })
-    const next = Segment.empty(this.#environment, this.directory, baseOffset, this.#environment.platform.clock.now())
-    next.log.createSync()
-    this.#segments.push(next)
-    this.#changedNames++
+    if (this.#store.active.sizeBytes === 0) return
+    this.#store.roll(baseOffset, this.#logEndOffset, this.#encodeProducers())
     this.#rollJitterMs = this.#drawJitter()
     this.#flusher.request()
   }
 
+  #encodeProducers(): Buffer {
+    return encodeProducerSnapshot(this.#producers.entries())
+  }
+
   #drawJitter(): number {
-    const { segmentJitterMs, segmentMs } = this.#config
-    const most = Math.min(segmentJitterMs, segmentMs, 2 ** 48 - 1)
+    const most = Math.min(this.#config.segmentJitterMs, this.#segmentMs, 2 ** 48 - 1)
     return most <= 0 ? 0 : this.#environment.platform.random.int(most + 1)
   }
 
@@ -425,36 +409,11 @@ export class LocalLog implements PartitionLog {
     }
   }
 
-  /** Makes durable all that the log holds when this is called: contents first, then the names that lead to them. */
+  /** Makes durable all that the log holds when this is called. */
   async #syncEverything(): Promise<void> {
-    const active = this.#segments.at(-1)
-    if (active === undefined) return
-    const rolled = this.#rolled
-    const newFiles = this.#newFiles
-    const changedNames = this.#changedNames
-    const mustSyncParent = this.#mustSyncParent
-    const mustStoreEpochs = this.#unstoredEpochs
-    this.#rolled = []
-    this.#newFiles = []
-    this.#mustSyncParent = false
-    this.#unstoredEpochs = false
-    for (const file of newFiles) {
-      await file.sync()
-      file.discard()
-    }
-    for (const { segment, snapshotOffset, snapshot } of rolled) {
-      await segment.log.sync()
-      await segment.storeIndexes()
-      await this.#storeSnapshot(snapshotOffset, snapshot)
-      this.#environment.indexCache.touch(segment)
-    }
-    if (mustStoreEpochs) await writeEpochs(this.#environment.platform.files, this.directory, this.#storableEpochs())
-    await active.log.sync()
-    if (this.#syncedNames < changedNames) {
-      await this.#environment.platform.files.syncDirectory(this.directory)
-      this.#syncedNames = changedNames
-    }
-    if (mustSyncParent) await this.#environment.platform.files.syncDirectory(this.#host.path)
+    const epochs = this.#unstoredEpochs && this.#store.hasFiles ? this.#storableEpochs() : undefined
+    if (epochs !== undefined) this.#unstoredEpochs = false
+    await this.#store.sync(epochs)
   }
 
   /** Epochs without a record yet are not stored: whoever leads after a restart has a newer one. */
@@ -462,128 +421,34 @@ export class LocalLog implements PartitionLog {
     return this.#epochs.entries.filter((entry) => entry.startOffset < this.#logEndOffset)
   }
 
-  async #storeSnapshot(offset: Offset, content: Buffer): Promise<void> {
-    const file = this.#environment.handles.file(join(this.directory, snapshotName(offset)))
-    try {
-      await file.write([content], 0)
-      await file.truncate(content.length)
-      await file.sync()
-    } finally {
-      file.discard()
-    }
-    this.#snapshotOffset = offset
-  }
-
   // Reading
 
   read(options: ReadOptions): ReadResult | OffsetOutOfRange | Promise<ReadResult | OffsetOutOfRange> {
-    this.#requireOnline()
-    const { fetchOffset, maxBytes, minOneBatch } = options
-    if (fetchOffset < this.#logStartOffset || fetchOffset > this.#logEndOffset) {
-      return { outOfRange: true, logStartOffset: this.#logStartOffset, logEndOffset: this.#logEndOffset }
-    }
-    const endOffset = Math.min(options.endOffset, this.#logEndOffset)
-    if (fetchOffset >= endOffset) return nothingRead
-    const cached = this.#tail.read(fetchOffset, endOffset, maxBytes, minOneBatch)
-    if (cached !== undefined) {
-      this.#environment.probe.tailReadBytes.value += cached.sizeBytes
-      return cached
-    }
-    const active = this.#active
-    if (fetchOffset >= active.baseOffset && maxBytes <= maxSyncReadBytes && active.bytesFrom(fetchOffset) <= hotBytes) {
-      try {
-        const found = active.readSync(fetchOffset, endOffset, maxBytes, minOneBatch)
-        if (found !== null) return found === undefined ? nothingRead : this.#readResult(found)
-      } catch (error) {
-        throw this.#readFault(error)
-      }
-    }
-    return this.#readFiles({ fetchOffset, endOffset, maxBytes, minOneBatch })
+    return this.#reader.read(options)
   }
 
-  async #readFiles(options: ReadOptions): Promise<ReadResult | OffsetOutOfRange> {
-    const truncations = this.#truncations
-    const { fetchOffset, endOffset, maxBytes, minOneBatch } = options
-    for (let index = this.#segmentIndexOf(fetchOffset); ; index++) {
-      const segment = this.#segments[index]
-      if (segment === undefined || segment.baseOffset >= endOffset) return nothingRead
-      let found: { bytes: Buffer; release(): void } | undefined
-      try {
-        found = await segment.read(fetchOffset, endOffset, maxBytes, minOneBatch)
-      } catch (error) {
-        // A truncation or retention took the file away meanwhile: the answer is what the log says now.
-        if (this.#truncations !== truncations || fetchOffset < this.#logStartOffset) return this.read(options)
-        throw this.#readFault(error)
-      }
-      if (this.#truncations !== truncations) {
-        found?.release()
-        return this.read(options)
-      }
-      if (segment !== this.#active && this.#segments.includes(segment)) this.#touchIndexes(segment)
-      // Undefined: the segment's last batches, up to the next segment, were compacted away.
-      if (found !== undefined) return this.#readResult(found)
-    }
+  async offsetForTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
+    const found = await this.#reader.findTimestamp(timestamp, endOffset)
+    return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
   }
 
-  #readResult(found: { bytes: Buffer; release(): void }): ReadResult {
-    const sizeBytes = found.bytes.length
-    if (sizeBytes === 0) {
-      found.release()
-      return nothingRead
-    }
-    this.#environment.probe.fileReadBytes.value += sizeBytes
-    return { chunks: [found.bytes], sizeBytes, release: found.release }
+  async offsetOfMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
+    const found = await this.#reader.findMaxTimestamp(endOffset)
+    return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
   }
 
-  /** Index of the segment that holds `offset`. */
-  #segmentIndexOf(offset: Offset): number {
-    const segments = this.#segments
-    let low = 0
-    let high = segments.length - 1
-    while (low < high) {
-      const middle = (low + high + 1) >>> 1
-      if (segments[middle]!.baseOffset <= offset) low = middle
-      else high = middle - 1
-    }
-    return low
-  }
-
-  #touchIndexes(segment: Segment): void {
-    if (segment.indexes !== undefined && !this.#rolled.some((rolled) => rolled.segment === segment)) {
-      this.#environment.indexCache.touch(segment)
-    }
-  }
-
-  offsetForTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
-    return this.#search(endOffset, (log) => findTimestamp(log, timestamp))
-  }
-
-  offsetOfMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
-    return this.#search(endOffset, findMaxTimestamp)
-  }
-
-  async #search(
-    endOffset: Offset,
-    find: (log: SearchedLog) => Promise<{ timestamp: number; offset: Offset } | undefined>,
-  ): Promise<TimestampAndOffset | undefined> {
-    this.#requireOnline()
-    const segments = this.#segments.slice()
-    try {
-      const found = await find({
-        segments,
-        logStartOffset: this.#logStartOffset,
-        endOffset: Math.min(endOffset, this.#logEndOffset),
-        offload: this.#environment.platform.offload,
-      })
-      return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
-    } catch (error) {
-      // A segment went meanwhile: the answer is what the log says now.
-      if (segments.some((segment) => !this.#segments.includes(segment))) return await this.#search(endOffset, find)
-      throw this.#readFault(error)
-    } finally {
-      for (const segment of segments) {
-        if (segment !== this.#active && this.#segments.includes(segment)) this.#touchIndexes(segment)
-      }
+  #asRead(): ReadLog {
+    const logStartOffset = () => this.#logStartOffset
+    const logEndOffset = () => this.#logEndOffset
+    return {
+      get logStartOffset() {
+        return logStartOffset()
+      },
+      get logEndOffset() {
+        return logEndOffset()
+      },
+      requireOnline: () => this.#requireOnline(),
+      readFault: (error) => this.#readFault(error),
     }
   }
 
@@ -618,25 +483,23 @@ export class LocalLog implements PartitionLog {
 
   async truncateTo(offset: Offset): Promise<void> {
     this.#requireOnline()
-    await this.#queuedAppends
-    await this.#exclusive(async () => {
+    await this.#appendQueue.drained()
+    await this.#exclusiveWithoutCleaning(async () => {
       if (offset >= this.#logEndOffset) {
         // An epoch that began here and has no record: the leader of now need not know it.
         this.#epochs.truncateFromEnd(this.#logEndOffset)
         return
       }
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
-      const cut = this.#segments.findLast((segment) => segment.baseOffset < offset)
+      // One that begins at the offset stays, empty: behind a hole that compaction left, only its name says where the log ends.
+      const cut = this.#store.segments.findLast((segment) => segment.baseOffset <= offset)
       assert(cut !== undefined, 'the first segment begins below the offset')
       const end = await cut.endBefore(offset)
       await this.#lowerRecoveryPoint(end.endOffset)
       const logStartBefore = this.#logStartOffset
-      this.#truncations++
+      this.#store.beginTruncation()
       this.#tail.clear()
-      while (this.#active !== cut) await this.#removeLastSegment()
-      this.#rolled = this.#rolled.filter(({ segment }) => segment !== cut && this.#segments.includes(segment))
-      this.#environment.indexCache.forget(cut)
-      this.#sizeBytes -= await cut.truncateTo(end)
+      await this.#store.truncateTo(cut, end)
       this.#endAt(end.endOffset)
       await this.#rebuildProducers()
       await this.#finishTruncation()
@@ -646,8 +509,8 @@ export class LocalLog implements PartitionLog {
 
   async truncateFullyAndStartAt(offset: Offset): Promise<void> {
     this.#requireOnline()
-    await this.#queuedAppends
-    await this.#exclusive(() => this.#startAfresh(offset))
+    await this.#appendQueue.drained()
+    await this.#exclusiveWithoutCleaning(() => this.#startAfresh(offset))
   }
 
   /**
@@ -655,26 +518,16 @@ export class LocalLog implements PartitionLog {
    * goes on when no segment does, and segments go from the end.
    */
   async #startAfresh(offset: Offset): Promise<void> {
-    if (!this.#hasFiles && offset === 0) return
+    if (!this.#store.hasFiles && offset === 0) return
     await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
-    this.#truncations++
+    this.#store.beginTruncation()
     this.#tail.clear()
     this.#logStartOffset = offset
     await this.#host.saveLogStarts()
-    while (this.#segments.length > 0) await this.#removeLastSegment()
-    this.#rolled = []
-    this.#sizeBytes = 0
+    await this.#store.startAfresh(offset)
     this.#endAt(offset)
     this.#epochs.clear()
     this.#producers.clear()
-    await this.#removeSnapshotsAbove(-1)
-    if (this.#hasFiles) {
-      const segment = Segment.empty(this.#environment, this.directory, offset, this.#environment.platform.clock.now())
-      segment.log.createSync()
-      this.#segments = [segment]
-    } else {
-      this.#createFiles()
-    }
     await this.#finishTruncation()
     await this.#host.saveLogStarts()
     this.#listener?.onLogStartMoved(offset)
@@ -687,26 +540,19 @@ export class LocalLog implements PartitionLog {
     if (before > offset) await this.#host.saveRecoveryPoints()
   }
 
-  async #removeLastSegment(): Promise<void> {
-    const segment = this.#segments.pop()
-    assert(segment !== undefined, 'there is a segment to remove')
-    this.#sizeBytes -= segment.sizeBytes
-    this.#environment.indexCache.forget(segment)
-    await segment.remove()
-  }
-
   #endAt(endOffset: Offset): void {
     this.#logEndOffset = endOffset
     this.#flusher.truncateTo(endOffset)
     if (this.#highWatermark > endOffset) this.#highWatermark = endOffset
     if (this.#logStartOffset > endOffset) this.#logStartOffset = endOffset
+    if (this.#cleanedOffset > endOffset) this.#cleanedOffset = endOffset
     this.#epochs.truncateFromEnd(endOffset)
   }
 
   async #finishTruncation(): Promise<void> {
+    if (this.#cleanedOffset >= 0) await this.#host.saveCleanedOffsets()
     await writeEpochs(this.#environment.platform.files, this.directory, this.#storableEpochs())
     this.#unstoredEpochs = false
-    this.#changedNames++
     this.#flusher.beginSync()
     await this.#syncEverything()
     this.#recoveryPointCap = -1
@@ -717,26 +563,18 @@ export class LocalLog implements PartitionLog {
   }
 
   async #rebuildProducers(): Promise<void> {
-    await this.#removeSnapshotsAbove(this.#logEndOffset)
+    const snapshots = await this.#store.removeSnapshotsAbove(this.#logEndOffset)
     const rebuilt = await replayProducers({
       files: this.#environment.platform.files,
       directory: this.directory,
-      segments: this.#segments,
+      segments: this.#store.segments,
       logStartOffset: this.#logStartOffset,
       upTo: this.#logEndOffset,
+      snapshots,
     })
     this.#producers = rebuilt.producers
-    this.#snapshotOffset = rebuilt.snapshotOffset
+    this.#store.noteSnapshot(rebuilt.snapshotOffset)
     this.expireProducers(this.#environment.platform.clock.now())
-  }
-
-  async #removeSnapshotsAbove(offset: Offset): Promise<void> {
-    const { files } = this.#environment.platform
-    for (const { name } of (await files.list(this.directory)) ?? []) {
-      if (!name.endsWith('.snapshot') || Number.parseInt(name, 10) <= offset) continue
-      await files.remove(join(this.directory, name))
-    }
-    if (this.#snapshotOffset > offset) this.#snapshotOffset = -1
   }
 
   async deleteRecordsBefore(offset: Offset, limit: Offset): Promise<void> {
@@ -750,18 +588,20 @@ export class LocalLog implements PartitionLog {
     if (offset <= this.#logStartOffset) return
     this.#logStartOffset = offset
     if (this.#epochs.truncateFromStart(offset)) this.#unstoredEpochs = true
-    if (this.#hasFiles) await this.#host.saveLogStarts()
+    if (this.#store.hasFiles) await this.#host.saveLogStarts()
     this.#listener?.onLogStartMoved(offset)
   }
 
   /** Drops segments at the start that are too old, too much, or below the log start. */
   async enforceRetention(nowMs: number): Promise<void> {
-    if (!this.#hasFiles || this.#state !== 'online') return
-    await this.#exclusive(async () => {
-      let count = await this.#countExpired(nowMs)
-      if (count === this.#segments.length) {
+    const store = this.#store
+    // A cleaning needs the segments, and retention follows it.
+    if (!store.hasFiles || !this.isOnline || this.#cleaning.isTaken) return
+    await this.#exclusiveWithoutCleaning(async () => {
+      let count = await countExpired(this.#asRetained(), nowMs, this.#environment.platform.files)
+      if (count === store.segments.length) {
         // The active one too, unless something was appended meanwhile.
-        if (this.#logEndOffset > Math.min(this.#highWatermark, this.flushedOffset)) {
+        if (this.#logEndOffset > this.#stableOffset) {
           count--
         } else {
           this.#roll(this.#logEndOffset)
@@ -769,63 +609,93 @@ export class LocalLog implements PartitionLog {
         }
       }
       if (count === 0) return
-      const next = this.#segments[count]
+      const next = store.segments[count]
       assert(next !== undefined, 'a segment stays')
       await this.#moveLogStart(next.baseOffset)
-      const renamed: string[] = []
-      for (const segment of this.#segments.splice(0, count)) {
-        this.#sizeBytes -= segment.sizeBytes
-        this.#environment.indexCache.forget(segment)
-        renamed.push(...(await segment.renameToDeleted()))
-      }
-      this.#changedNames++
-      this.#host.removeLater(renamed, this.#config.fileDeleteDelayMs)
+      await store.removeFirst(count, this.#config.fileDeleteDelayMs)
     })
   }
 
-  /** How many segments from the start on may go: none that holds records at or above the high watermark, or unsynced. */
-  async #countExpired(nowMs: number): Promise<number> {
-    const { cleanupPolicy, retentionMs, retentionBytes } = this.#config
-    let excessBytes = this.#sizeBytes - retentionBytes
-    let count = 0
-    for (const segment of this.#segments) {
-      const endOffset = this.#segments[count + 1]?.baseOffset ?? this.#logEndOffset
-      if (segment.sizeBytes === 0 || endOffset > this.#highWatermark || endOffset > this.flushedOffset) break
-      const isBelowStart = endOffset <= this.#logStartOffset && segment !== this.#active
-      const isExcess = cleanupPolicy.delete && excessBytes >= segment.sizeBytes
-      if (!isBelowStart && !isExcess) {
-        if (!cleanupPolicy.delete || retentionMs === Number.POSITIVE_INFINITY) break
-        const { timestamp } = await segment.largestTimestamp()
-        const writtenMs = timestamp >= 0 ? timestamp : await this.#modifiedMs(segment)
-        if (nowMs - writtenMs <= retentionMs) break
-      }
-      excessBytes -= segment.sizeBytes
-      count++
+  #asRetained(): RetainedLog {
+    const { config, sizeBytes, logStartOffset, logEndOffset } = this
+    return {
+      config,
+      sizeBytes,
+      logStartOffset,
+      logEndOffset,
+      segments: this.#store.segments,
+      stableOffset: this.#stableOffset,
     }
-    return count
   }
 
-  async #modifiedMs(segment: Segment): Promise<number> {
-    const stat = await this.#environment.platform.files.stat(segment.log.path)
-    return stat?.modifiedMs ?? segment.createdMs
+  /** Committed and on disk; exclusive. */
+  get #stableOffset(): Offset {
+    return Math.min(this.#highWatermark, this.flushedOffset)
+  }
+
+  // Compaction
+
+  /**
+   * Runs `work` while the segments that are closed stay as they are. Undefined: it can't be now, or the log needed its
+   * segments for something else before the work was done.
+   */
+  async whileCleaning<T>(work: (log: LogInCleaning) => Promise<T>): Promise<T | undefined> {
+    if (!this.isOnline) return undefined
+    return await this.#cleaning.take((signal) => work(this.#inCleaning(signal)))
+  }
+
+  #inCleaning(signal: AbortSignal): LogInCleaning {
+    const { directory, config, logStartOffset, logEndOffset, cleanedOffset } = this
+    const closedSegments = this.#store.closed
+    return {
+      directory,
+      config,
+      logStartOffset,
+      logEndOffset,
+      cleanedOffset,
+      signal,
+      stableOffset: this.#stableOffset,
+      closedSegments,
+      openOffset: this.#store.segments[closedSegments.length]?.baseOffset ?? logEndOffset,
+      lastBatches: () => this.#producers.lastBatches(),
+      confirmRecoveryPoint: async (offset) => {
+        assert(this.recoveryPoint >= offset, 'what is compacted was flushed')
+        await this.#host.saveRecoveryPoints()
+        signal.throwIfAborted()
+      },
+      replaceSegments: async (old, cleaned) => {
+        await this.#exclusive(async () => {
+          if (signal.aborted) return
+          const replaced = this.#store.replace(old, cleaned, this.#config.fileDeleteDelayMs)
+          this.#tail.dropBelow(cleaned.endOffset)
+          await replaced
+        })
+        signal.throwIfAborted()
+      },
+    }
+  }
+
+  /** Everything below `offset` was compacted. Durable when it resolves. */
+  async noteCleaned(offset: Offset): Promise<void> {
+    this.#cleanedOffset = offset
+    await this.#host.saveCleanedOffsets()
+  }
+
+  /** `#exclusive`, for work on segments that a cleaning may be reading: it is aborted first. */
+  async #exclusiveWithoutCleaning(work: () => Promise<void>): Promise<void> {
+    await this.#cleaning.without(() => this.#exclusive(work))
   }
 
   // The end
 
   /** Everything to disk, indexes and producer state included, so that the next start finds it without looking at records. */
   async close(): Promise<void> {
-    await this.#queuedAppends
+    await this.#appendQueue.drained()
     if (this.#state !== 'online') return
-    await this.#exclusive(async () => {
-      if (this.#hasFiles) {
+    await this.#exclusiveWithoutCleaning(async () => {
+      if (this.#store.hasFiles) {
         await this.#environment.scheduler.run('log', async () => {
-          const active = this.#active
-          active.noteLargestTimestamp()
-          if (await active.storeIndexes()) this.#changedNames++
-          if (this.#snapshotOffset !== this.#logEndOffset) {
-            await this.#storeSnapshot(this.#logEndOffset, encodeProducerSnapshot(this.#producers.entries()))
-            this.#changedNames++
-          }
+          await this.#store.storeState(this.#logEndOffset, () => this.#encodeProducers())
           await this.#syncEverything()
         })
         this.#flusher.moveTo(this.#logEndOffset)
@@ -837,8 +707,9 @@ export class LocalLog implements PartitionLog {
   /** The partition is deleted, or its directory is opened anew: no call is under way when it resolves. */
   async abandon(): Promise<void> {
     if (this.#state === 'online') this.#release('closed')
+    await this.#cleaning.ended()
     await this.#mutex.run(async () => {})
-    for (const segment of this.#segments) segment.log.discard()
+    this.#store.discardFiles()
   }
 
   /** A write or sync failed somewhere in the directory. */
@@ -851,24 +722,38 @@ export class LocalLog implements PartitionLog {
 
   #release(state: 'offline' | 'closed'): void {
     this.#state = state
+    this.#cleaning.abort()
     this.#tail.clear()
-    for (const segment of this.#segments) this.#environment.indexCache.forget(segment)
-    if (state === 'closed') for (const segment of this.#segments) segment.log.discard()
+    this.#store.forgetIndexes()
+    if (state === 'closed') this.#store.discardFiles()
     this.#flusher.stop(this.#notOnline())
   }
 
-  /** Takes the whole directory offline, this log with it. */
-  #fail(error: unknown): StorageError {
+  /** Nothing was written when a file could not be opened: that is told, and the next one may do. */
+  #unlessOutOfFiles(error: unknown): unknown {
+    return isOutOfFiles(error) ? storageErrorOf(error, this.directory) : this.#fail(error)
+  }
+
+  /** What a fault of the disk becomes, which takes the whole directory offline; a bug takes this log, and stays what it is. */
+  #fail(error: unknown): unknown {
+    if (!(error instanceof RookeryError)) {
+      const { topic, partition } = this
+      this.#environment.logger.error({ topic, partition, error }, 'log stopped by a fault')
+      this.goOffline(
+        new StorageError(`Log of ${topic}-${partition} stopped by a fault: ${messageOf(error)}`, this.directory),
+      )
+      return error
+    }
     // A write that failed (indexes before a sync, say) leaves nothing in doubt: what it should have written isn't there.
-    if (error instanceof FileError && error.operation === 'sync') this.#syncFailed = true
+    if (error instanceof FileError && error.operation === 'sync' && !isOutOfFiles(error)) this.#syncFailed = true
     const failure = storageErrorOf(error, this.directory)
     if (this.#state === 'online') this.#host.fail(failure)
     return failure
   }
 
   /** A damaged batch is one partition's trouble; a disk that doesn't answer is the directory's. */
-  #readFault(error: unknown): StorageError {
-    return error instanceof StorageError && error.cause === undefined ? error : this.#fail(error)
+  #readFault(error: unknown): unknown {
+    return error instanceof StorageError && error.cause === undefined ? error : this.#unlessOutOfFiles(error)
   }
 
   async #exclusive<T>(work: () => Promise<T>): Promise<T> {

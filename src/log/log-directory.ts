@@ -1,10 +1,11 @@
 import { dirname, join } from 'node:path'
 import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import type { DirectoryLock, Timer } from '../platform/index.ts'
+import type { DirectoryLock } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
+  cleanerFile,
   highWatermarkFile,
   logStartFile,
   readOffsets,
@@ -20,6 +21,7 @@ import { type LoadedLog, LocalLog } from './local-log.ts'
 import { type MetaProperties, readMetaProperties } from './meta-properties.ts'
 import { loadPartition } from './partition-loader.ts'
 import { ProducerState } from './producer-state.ts'
+import { Removals } from './removals.ts'
 
 /** Kafka's name; its content says nothing that is needed here. */
 const cleanShutdownFile = '.kafka_cleanshutdown'
@@ -34,6 +36,7 @@ interface LoadHint {
   readonly recoveryPoint: Offset
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
+  readonly cleanedOffset: Offset
   readonly config: TopicConfig
 }
 
@@ -53,6 +56,7 @@ export interface LogDirectoryEvents {
  *     recovery-point-offset-checkpoint      below it everything was synced
  *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
+ *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
  */
@@ -73,9 +77,11 @@ export class LogDirectory implements LogHost {
   readonly #recoveryPoints: Coalesced
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
-  readonly #removals = new Set<Timer>()
+  readonly #cleanedOffsets: Coalesced
+  /** Makes durable that folders were renamed and no checkpoint speaks of them: once for many that are deleted together. */
+  readonly #deletions: Coalesced
+  readonly #removals: Removals
   #error: StorageError | undefined
-  #creating = 0
   #savedRecoverySum = 0
   #savedWatermarkSum = 0
 
@@ -101,6 +107,12 @@ export class LogDirectory implements LogHost {
       this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
     )
     this.#highWatermarks = this.#checkpoint(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
+    this.#cleanedOffsets = this.#checkpoint(cleanerFile, () => this.#collect((log) => log.cleanedOffset))
+    this.#deletions = new Coalesced(async () => {
+      await options.environment.platform.files.syncDirectory(this.path)
+      await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
+    })
+    this.#removals = new Removals(options.environment.platform, this.#logger)
   }
 
   /** Why it is offline; undefined when it isn't. */
@@ -112,9 +124,8 @@ export class LogDirectory implements LogHost {
     return this.#error === undefined
   }
 
-  /** Those that are being made included. */
   get partitionCount(): number {
-    return this.logs.size + this.faults.size + this.#creating
+    return this.logs.size + this.faults.size
   }
 
   get sizeBytes(): number {
@@ -133,15 +144,17 @@ export class LogDirectory implements LogHost {
     const markerText = await files.readFile(marker, 64 * 1024)
     const isClean = markerText !== undefined
     this.cleanBrokerEpoch = brokerEpochOf(markerText)
-    const [recoveryPoints, logStarts, highWatermarks] = await Promise.all([
+    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets] = await Promise.all([
       readOffsets(files, this.path, recoveryPointFile),
       readOffsets(files, this.path, logStartFile),
       readOffsets(files, this.path, highWatermarkFile),
+      readOffsets(files, this.path, cleanerFile),
     ])
     await this.#loadAll(isClean, (name) => ({
       recoveryPoint: recoveryPoints.get(name) ?? 0,
       logStartOffset: logStarts.get(name) ?? -1,
       highWatermark: highWatermarks.get(name) ?? -1,
+      cleanedOffset: cleanedOffsets.get(name) ?? -1,
       config: this.#defaultConfig,
     }))
     if (isClean) {
@@ -153,6 +166,7 @@ export class LogDirectory implements LogHost {
     if (![...recoveryPoints.keys()].every(isKnown)) await this.saveRecoveryPoints()
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
+    if (![...cleanedOffsets.keys()].every(isKnown)) await this.saveCleanedOffsets()
     if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
   }
 
@@ -194,10 +208,10 @@ export class LogDirectory implements LogHost {
       return
     }
     const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
-    this.#add(name, topicId, loaded, hint.config)
+    this.#add(name, topicId, loaded, hint.config, hint.cleanedOffset)
   }
 
-  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig): LocalLog {
+  #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
     const { topic, partition } = parsePartitionName(name)!
     const log = new LocalLog({
       environment: this.#environment,
@@ -208,25 +222,15 @@ export class LogDirectory implements LogHost {
       directory: join(this.path, name),
       config,
       loaded,
+      cleanedOffset,
     })
     this.logs.set(name, log)
     return log
   }
 
-  /** A new partition: an empty folder, until its first append. */
-  async create(topic: string, topicId: Uuid, partition: number, config: TopicConfig): Promise<LocalLog> {
-    const name = partitionName(topic, partition)
-    this.#creating++
-    try {
-      await this.#environment.platform.files.makeDirectory(join(this.path, name))
-    } catch (error) {
-      const failure = storageErrorOf(error, this.path)
-      this.fail(failure)
-      throw failure
-    } finally {
-      this.#creating--
-    }
-    return this.#add(name, topicId, emptyLog(), config)
+  /** A new partition: nothing on disk, until its first append. */
+  create(topic: string, topicId: Uuid, partition: number, config: TopicConfig): LocalLog {
+    return this.#add(partitionName(topic, partition), topicId, emptyLog(), config)
   }
 
   /** Takes a partition out of use; its folder is removed after `delayMs`. Durable when it resolves. */
@@ -240,13 +244,13 @@ export class LogDirectory implements LogHost {
     await log?.abandon()
     const directory = join(this.path, name)
     try {
-      if (!wasOnDisk) return await files.removeTree(directory)
+      if (!wasOnDisk) return log?.hasFolder === false ? undefined : await files.removeTree(directory)
       const suffix = `.${random.uuid()}-delete`
       const renamed = join(this.path, `${name.slice(0, 255 - suffix.length)}${suffix}`)
       await files.rename(directory, renamed)
-      await files.syncDirectory(this.path)
-      await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
-      this.#later(delayMs, () => files.removeTree(renamed))
+      await this.#deletions.run()
+      if (log === undefined || log.cleanedOffset >= 0) await this.#cleanedOffsets.run()
+      this.#removals.add(delayMs, () => files.removeTree(renamed))
     } catch (error) {
       const failure = storageErrorOf(error, directory)
       this.fail(failure)
@@ -255,18 +259,8 @@ export class LogDirectory implements LogHost {
   }
 
   removeLater(paths: readonly string[], delayMs: number): void {
-    this.#later(delayMs, async () => {
-      for (const path of paths) await this.#environment.platform.files.remove(path)
-    })
-  }
-
-  /** What a cancelled or failed removal leaves is removed at the next start. */
-  #later(delayMs: number, remove: () => Promise<void>): void {
-    const timer = this.#environment.platform.timers.set(Math.min(delayMs, 2 ** 31 - 1), () => {
-      this.#removals.delete(timer)
-      remove().catch((error: unknown) => this.#logger.warn({ error }, 'deleted files cannot be removed'))
-    })
-    this.#removals.add(timer)
+    const { files } = this.#environment.platform
+    for (const path of paths) this.#removals.add(delayMs, () => files.remove(path))
   }
 
   fail(error: StorageError): void {
@@ -283,6 +277,10 @@ export class LogDirectory implements LogHost {
 
   saveLogStarts(): Promise<void> {
     return this.#logStarts.run()
+  }
+
+  saveCleanedOffsets(): Promise<void> {
+    return this.#cleanedOffsets.run()
   }
 
   saveHighWatermarks(): Promise<void> {
@@ -341,7 +339,7 @@ export class LogDirectory implements LogHost {
     return offsets
   }
 
-  /** Whether there is room again on a disk that was full. */
+  /** Whether there is room again on a disk that was full, and files can be opened. */
   async hasRoom(): Promise<boolean> {
     const { files } = this.#environment.platform
     const path = join(this.path, probeFile)
@@ -363,11 +361,14 @@ export class LogDirectory implements LogHost {
   }
 
   /**
-   * It went offline because a write found no room. After a failed sync, whatever the reason, the system may show what never
+   * It went offline because a write found no room, or a file could not be opened. After a failed sync, whatever the reason, the system may show what never
    * reached the disk: that takes a restart.
    */
   get canReopen(): boolean {
-    return this.#error?.isDiskFull === true && ![...this.logs.values()].some((log) => log.syncFailed)
+    return (
+      (this.#error?.isDiskFull === true || this.#error?.isOutOfFiles === true) &&
+      ![...this.logs.values()].some((log) => log.syncFailed)
+    )
   }
 
   /** Opens every log anew, as after a crash at this moment. Throws when the disk fails again. */
@@ -383,6 +384,7 @@ export class LogDirectory implements LogHost {
           recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
+          cleanedOffset: log?.cleanedOffset ?? -1,
           config: log?.config ?? this.#defaultConfig,
         }
       })
@@ -394,7 +396,6 @@ export class LogDirectory implements LogHost {
     }
     for (const [name, log] of before) {
       if (this.logs.has(name) || this.faults.has(name)) continue
-      await this.#environment.platform.files.makeDirectory(log.directory)
       this.#add(name, log.topicId, emptyLog(), log.config)
     }
     this.#error = undefined
@@ -404,14 +405,15 @@ export class LogDirectory implements LogHost {
   /** Clean shutdown, of the run that has the epoch: the next start trusts what it finds. Gives the lock back in any case. */
   async close(brokerEpoch: BrokerEpoch | null): Promise<void> {
     const { files } = this.#environment.platform
-    for (const timer of this.#removals) timer.cancel()
+    this.#removals.cancel()
+    // A damaged partition, and a log that a bug stopped, must be looked at by the next start.
+    const isSound = this.faults.size === 0 && [...this.logs.values()].every((log) => log.isOnline)
     try {
       await forEachBounded(this.logs.values(), maxConcurrentLogs, (log) => log.close())
       if (this.#error === undefined) {
         await Promise.all([this.saveRecoveryPoints(), this.saveLogStarts(), this.saveHighWatermarks()])
-        // A damaged partition must be looked at again by the next start.
         const marker = Buffer.from(JSON.stringify({ version: 0, brokerEpoch: brokerEpoch ?? -1 }))
-        if (this.faults.size === 0) await writeAtomically(files, this.path, cleanShutdownFile, marker)
+        if (isSound) await writeAtomically(files, this.path, cleanShutdownFile, marker)
       }
     } catch (error) {
       this.#logger.error({ error }, 'log directory was not shut down cleanly')

@@ -9,6 +9,7 @@ import { FlushScheduler } from './flush-scheduler.ts'
 import { HandlePool } from './handle-pool.ts'
 import { IndexCache } from './index-cache.ts'
 import type { LocalLog } from './local-log.ts'
+import { LogCleaner } from './log-cleaner.ts'
 import { claimDirectory, LogDirectory } from './log-directory.ts'
 import { type MetaProperties, writeMetaProperties } from './meta-properties.ts'
 import { LogProbe } from './probe.ts'
@@ -107,10 +108,12 @@ export interface LogManager {
   delete(topic: string, partition: number): Promise<void>
   /** By topic, from now on; others keep theirs. Costs a look at every log. */
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
-  /** `producer.id.expiration.ms` from now on. */
-  setProducerIdExpiration(expirationMs: number): void
+  /** Those of the broker's settings that may change while it runs count from now on. */
+  updateBrokerConfig(values: ParsedConfig['values']): void
   /** Runs retention on every log now. */
   enforceRetention(): Promise<void>
+  /** Compacts every log that is due, now. */
+  clean(): Promise<void>
   directories(): readonly LogDirectoryStatus[]
   /** Of the run before, if every directory was left in order by it; null otherwise (KIP-966). */
   readonly cleanBrokerEpoch: BrokerEpoch | null
@@ -163,6 +166,8 @@ class DirectoryLogManager implements LogManager {
   #metadataLock: DirectoryLock | undefined
   #metadataDirectoryId: Uuid | undefined
   readonly #timers = new Set<Timer>()
+  readonly #cleaner: LogCleaner
+  #cleanerBackoffMs: number
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #clusterId = ''
@@ -183,6 +188,8 @@ class DirectoryLogManager implements LogManager {
     this.#retentionTimers = retentionTimers
     this.#config = config
     this.metadataDirectory = resolve(config.metadataLogDir)
+    this.#cleaner = new LogCleaner({ environment, settings: config.values, logs: () => this.#allLogs() })
+    this.#cleanerBackoffMs = config.values.logCleanerBackoffMs
   }
 
   get clusterId(): string {
@@ -273,6 +280,8 @@ class DirectoryLogManager implements LogManager {
     }
     this.#every(expirationIntervalMs, expirationIntervalMs, expire, this.#retentionTimers)
     this.#every(diskFullProbeIntervalMs, diskFullProbeIntervalMs, () => this.#reopenFullDisks())
+    const backoffMs = () => Math.max(1, this.#cleanerBackoffMs)
+    this.#every(backoffMs, backoffMs(), () => this.clean())
   }
 
   async #openDirectory(claim: Claim, directoryId: Uuid): Promise<void> {
@@ -339,7 +348,7 @@ class DirectoryLogManager implements LogManager {
         this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
         await holder.delete(name, present.config.fileDeleteDelayMs)
       }
-      return await this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
+      return this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
     })
   }
 
@@ -368,14 +377,20 @@ class DirectoryLogManager implements LogManager {
     }
   }
 
-  setProducerIdExpiration(expirationMs: number): void {
-    this.#environment.producerIdExpirationMs = expirationMs
+  updateBrokerConfig(values: ParsedConfig['values']): void {
+    this.#environment.producerIdExpirationMs = values.producerIdExpirationMs
+    this.#cleanerBackoffMs = values.logCleanerBackoffMs
+    this.#cleaner.updateSettings(values)
   }
 
   async enforceRetention(): Promise<void> {
     for (const log of this.#allLogs()) {
       if (log.isOnline) await log.enforceRetention(this.#environment.platform.clock.now())
     }
+  }
+
+  clean(): Promise<void> {
+    return this.#cleaner.run()
   }
 
   directories(): readonly LogDirectoryStatus[] {
@@ -398,6 +413,7 @@ class DirectoryLogManager implements LogManager {
 
   async close(brokerEpoch?: BrokerEpoch): Promise<void> {
     this.#isClosed = true
+    this.#cleaner.stop()
     for (const timer of this.#timers) timer.cancel()
     await Promise.all(this.#changes.values())
     for (const directory of this.#directories) await directory.close(brokerEpoch ?? null)
@@ -437,9 +453,9 @@ class DirectoryLogManager implements LogManager {
     for (const directory of this.#directories) if (directory.isOnline) await work(directory)
   }
 
-  /** Runs `work` again and again, each time `intervalMs` after it was done. A disk's fault was told where it came up. */
+  /** Runs `work` again and again, each time `intervalMs`, as it is then, after it was done. A disk's fault was told where it came up. */
   #every(
-    intervalMs: number,
+    intervalMs: number | (() => number),
     delayMs: number,
     work: () => Promise<void>,
     timers = this.#environment.platform.timers,
@@ -449,7 +465,8 @@ class DirectoryLogManager implements LogManager {
       work()
         .catch((error: unknown) => this.#environment.logger.warn({ error }, 'periodic task of the logs failed'))
         .finally(() => {
-          if (!this.#isClosed) this.#every(intervalMs, intervalMs, work, timers)
+          const nextMs = typeof intervalMs === 'number' ? intervalMs : intervalMs()
+          if (!this.#isClosed) this.#every(intervalMs, nextMs, work, timers)
         })
     })
     this.#timers.add(timer)

@@ -5,13 +5,14 @@ import type { Files } from '../platform/index.ts'
 import { scanBatches } from './batch-scan.ts'
 import { partitionMetadataFile, readEpochs, writeEpochs } from './checkpoint-files.ts'
 import type { LogEnvironment } from './environment.ts'
-import { EpochCache } from './epoch-cache.ts'
+import { EpochCache, type EpochEntry } from './epoch-cache.ts'
 import { StorageError } from './errors.ts'
 import type { TimeIndexEntry } from './indexes.ts'
 import type { LoadedLog } from './local-log.ts'
-import { replayProducers, snapshotName, snapshotOffsets } from './producer-replay.ts'
+import { replayProducers, snapshotName, snapshotsIn } from './producer-replay.ts'
 import { ProducerState } from './producer-state.ts'
-import { Segment } from './segment.ts'
+import { largestTimestampOf, Segment } from './segment.ts'
+import { finishReplacements } from './segment-replacement.ts'
 
 export interface LoadOptions {
   readonly environment: LogEnvironment
@@ -25,6 +26,8 @@ export interface LoadOptions {
   /** -1: the checkpoint says nothing. */
   readonly logStartOffset: Offset
   readonly highWatermark: Offset
+  /** Below it compaction may have left holes; -1: it never ran. */
+  readonly cleanedOffset: Offset
 }
 
 /**
@@ -36,8 +39,10 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
   const { environment, directory } = options
   const { files } = environment.platform
   const epochs = new EpochCache()
-  epochs.load(await readEpochs(files, directory))
-  let segments = await findSegments(options)
+  const storedEpochs = await readEpochs(files, directory)
+  epochs.load(storedEpochs)
+  const names = await removeLeftovers(options)
+  let segments = await findSegments(options, names)
   const recoveryPoint = options.isClean ? 0 : options.recoveryPoint
   if (segments.length === 0 && recoveryPoint > Math.max(0, options.logStartOffset)) {
     throw damaged(directory, 0, recoveryPoint)
@@ -47,7 +52,7 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
     return { segments, logStartOffset: 0, highWatermark: options.highWatermark, epochs: [], ...producers }
   }
   if (segments.length > 0) {
-    if (options.isClean) await resumeActive(segments.at(-1)!)
+    if (options.isClean) await resumeActive(segments.at(-1)!, names, options.config)
     else segments = await recover(options, segments, epochs)
   }
   const logStartOffset = Math.max(options.logStartOffset, segments[0]?.baseOffset ?? 0)
@@ -58,22 +63,23 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
     segments[0]!.log.createSync()
   }
   const logEndOffset = segments.at(-1)!.endOffset
-  const before = epochs.entries.length
   epochs.truncateFromEnd(logEndOffset)
   epochs.truncateFromStart(logStartOffset)
-  if (!options.isClean || epochs.entries.length !== before) await writeEpochs(files, directory, epochs.entries)
-  await removeSnapshots(options, (offset) => offset > logEndOffset)
+  if (!isSameEpochs(epochs.entries, storedEpochs)) await writeEpochs(files, directory, epochs.entries)
+  const snapshots = snapshotsIn(names)
+  await removeSnapshots(options, snapshots, (offset) => offset > logEndOffset)
   const { producers, snapshotOffset } = await replayProducers({
     files,
     directory,
     segments,
     logStartOffset,
     upTo: logEndOffset,
+    snapshots,
   })
   const bases = new Set(segments.map((segment) => segment.baseOffset))
-  await removeSnapshots(options, (offset) => offset !== snapshotOffset && !bases.has(offset))
+  await removeSnapshots(options, snapshots, (offset) => offset !== snapshotOffset && !bases.has(offset))
   producers.expire(environment.platform.clock.now(), environment.producerIdExpirationMs)
-  if (!options.isClean) {
+  if (!options.isClean && !areNamesDurable(options, segments)) {
     // A process that was killed may have left the first files of a partition in the page cache.
     await environment.scheduler.run('log', async () => {
       await syncFile(files, join(directory, partitionMetadataFile))
@@ -84,17 +90,34 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
   return { segments, logStartOffset, highWatermark, epochs: epochs.entries, producers, snapshotOffset }
 }
 
-/** The segments that the folder holds, without those that lie below the log start. Removes what an earlier run left. */
-async function findSegments(options: LoadOptions): Promise<Segment[]> {
-  const { environment, directory } = options
-  const { files, clock } = environment.platform
-  const bases: Offset[] = []
+/** A sync covered records of the last segment, and with them every name in the folder and whose it is. */
+function areNamesDurable({ recoveryPoint }: LoadOptions, segments: readonly Segment[]): boolean {
+  return recoveryPoint > segments.at(-1)!.baseOffset
+}
+
+/** Removes what an earlier run had not finished; answers the names of all other files. */
+async function removeLeftovers({ environment, directory }: LoadOptions): Promise<readonly string[]> {
+  const { files } = environment.platform
+  await finishReplacements(environment, directory)
+  const names: string[] = []
   for (const { name, kind } of (await files.list(directory)) ?? []) {
     if (kind !== 'file') continue
     if (/\.(deleted|tmp|cleaned)$/.test(name)) await files.remove(join(directory, name))
-    else if (/^\d{20}\.log$/.test(name)) bases.push(Number.parseInt(name, 10))
+    else names.push(name)
   }
+  return names
+}
+
+/** The segments that the folder holds, without those that lie below the log start. */
+async function findSegments(options: LoadOptions, names: readonly string[]): Promise<Segment[]> {
+  const { environment, directory } = options
+  const { files, clock } = environment.platform
+  const bases = names.filter((name) => /^\d{20}\.log$/.test(name)).map((name) => Number.parseInt(name, 10))
   bases.sort((a, b) => a - b)
+  // A crash came between the removal of a segment's log and that of its indexes.
+  const indexes = names.filter((name) => /^\d{20}\.(index|timeindex)$/.test(name))
+  const orphans = indexes.filter((name) => !bases.includes(Number.parseInt(name, 10)))
+  for (const name of orphans) await files.remove(join(directory, name))
   const segments: Segment[] = []
   for (const [index, baseOffset] of bases.entries()) {
     const endOffset = bases[index + 1] ?? Number.POSITIVE_INFINITY
@@ -112,14 +135,28 @@ async function findSegments(options: LoadOptions): Promise<Segment[]> {
   return segments
 }
 
+/** What is so short is read as fast as its indexes. */
+const shortBytes = 64 * 1024
+
 /** After a clean shutdown: finds the end of the log behind the last index entry. */
-async function resumeActive(active: Segment): Promise<void> {
+async function resumeActive(active: Segment, names: readonly string[], config: TopicConfig): Promise<void> {
+  if (active.sizeBytes <= shortBytes) {
+    active.resetIndexes()
+    await active.scan(0, (view, position) => {
+      active.noteBatch(view, position, config)
+      return true
+    })
+    active.noteLargestTimestamp()
+    if (active.indexNames.every((name) => names.includes(name))) active.noteIndexesStored()
+    return
+  }
   const { offsets, times } = await active.loadIndexes()
   let endOffset = active.baseOffset
   let largest: TimeIndexEntry = times.last ?? { timestamp: -1, offset: active.baseOffset }
   await active.scan(offsets.lastPosition, (view) => {
     endOffset = view.lastOffset + 1
-    if (view.maxTimestamp > largest.timestamp) largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
+    const timestamp = largestTimestampOf(view)
+    if (timestamp > largest.timestamp) largest = { timestamp, offset: view.lastOffset }
     return true
   })
   active.resume(endOffset, largest)
@@ -136,11 +173,15 @@ async function recover(options: LoadOptions, segments: Segment[], epochs: EpochC
     const segment = segments[index]!
     const next = segments[index + 1]
     const fault = await recoverSegment(options, segment, epochs)
-    const isHole = next !== undefined && segment.endOffset !== next.baseOffset
+    // What was compacted had been synced: a hole there is no end that a crash took.
+    const isHole =
+      next !== undefined && segment.endOffset !== next.baseOffset && next.baseOffset > options.cleanedOffset
     if ((fault !== undefined || isHole) && segment.endOffset < recoveryPoint) {
       throw damaged(segment.log.path, segment.endOffset, recoveryPoint, fault)
     }
     const isLast = next === undefined || fault !== undefined || isHole
+    // It ends where the last sync did: nothing in it is in the page cache only.
+    if (next === undefined && fault === undefined && segment.endOffset === recoveryPoint) break
     await environment.scheduler.run('log', async () => {
       if (!isLast) {
         segment.noteLargestTimestamp()
@@ -193,6 +234,13 @@ async function recoverSegment(options: LoadOptions, segment: Segment, epochs: Ep
   return fault
 }
 
+function isSameEpochs(entries: readonly EpochEntry[], others: readonly EpochEntry[]): boolean {
+  return (
+    entries.length === others.length &&
+    entries.every(({ epoch, startOffset }, i) => epoch === others[i]?.epoch && startOffset === others[i].startOffset)
+  )
+}
+
 async function syncFile(files: Files, path: string): Promise<void> {
   const handle = await files.open(path, 'write')
   try {
@@ -202,10 +250,13 @@ async function syncFile(files: Files, path: string): Promise<void> {
   }
 }
 
-async function removeSnapshots(options: LoadOptions, isWanted: (offset: Offset) => boolean): Promise<void> {
-  const { files } = options.environment.platform
-  for (const offset of await snapshotOffsets(files, options.directory)) {
-    if (isWanted(offset)) await files.remove(join(options.directory, snapshotName(offset)))
+async function removeSnapshots(
+  { environment, directory }: LoadOptions,
+  snapshots: readonly Offset[],
+  isWanted: (offset: Offset) => boolean,
+): Promise<void> {
+  for (const offset of snapshots) {
+    if (isWanted(offset)) await environment.platform.files.remove(join(directory, snapshotName(offset)))
   }
 }
 

@@ -10,6 +10,14 @@ export class LogProbe {
   readonly fileReadBytes: Counter
   readonly offlineDirectories: Gauge
   readonly recoveredSegments: Counter
+  /** Read by compaction, in both passes. */
+  readonly cleanerReadBytes: Counter
+  /** Of segments that replaced others. */
+  readonly cleanerWrittenBytes: Counter
+  /** Partitions that compaction gave up until the next start. */
+  readonly uncleanablePartitions: Gauge
+  /** Of the last look, the largest part of a log that could be cleaned, in percent. */
+  readonly maxDirtyPercent: Gauge
 
   constructor(metrics: Metrics) {
     this.appendedBytes = metrics.counter('LogAppendedBytes')
@@ -18,5 +26,9 @@ export class LogProbe {
     this.fileReadBytes = metrics.counter('LogFileReadBytes')
     this.offlineDirectories = metrics.gauge('OfflineLogDirectoryCount')
     this.recoveredSegments = metrics.counter('LogRecoveredSegments')
+    this.cleanerReadBytes = metrics.counter('LogCleanerReadBytes')
+    this.cleanerWrittenBytes = metrics.counter('LogCleanerWrittenBytes')
+    this.uncleanablePartitions = metrics.gauge('uncleanable-partitions-count')
+    this.maxDirtyPercent = metrics.gauge('max-dirty-percent')
   }
 }

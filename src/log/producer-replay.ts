@@ -31,9 +31,11 @@ export async function replayProducers(log: {
   readonly segments: readonly Segment[]
   readonly logStartOffset: Offset
   readonly upTo: Offset
+  /** Offsets of the snapshots in the folder, ascending. */
+  readonly snapshots: readonly Offset[]
 }): Promise<{ readonly producers: ProducerState; readonly snapshotOffset: Offset }> {
   const producers = new ProducerState()
-  const snapshotOffset = await loadNewestSnapshot(log.files, log.directory, log.upTo, producers)
+  const snapshotOffset = await loadNewestSnapshot(log, producers)
   const from = Math.max(snapshotOffset, log.logStartOffset)
   for (const segment of log.segments) {
     if (segment.endOffset <= from || segment.baseOffset >= log.upTo) continue
@@ -48,15 +50,17 @@ export async function replayProducers(log: {
 }
 
 async function loadNewestSnapshot(
-  files: Files,
-  directory: string,
-  upTo: Offset,
+  log: {
+    readonly files: Files
+    readonly directory: string
+    readonly upTo: Offset
+    readonly snapshots: readonly Offset[]
+  },
   producers: ProducerState,
 ): Promise<Offset> {
-  const offsets = await snapshotOffsets(files, directory)
-  for (const offset of offsets.reverse()) {
-    if (offset > upTo) continue
-    const content = await files.readFile(join(directory, snapshotName(offset)), maxSnapshotBytes)
+  for (const offset of log.snapshots.toReversed()) {
+    if (offset > log.upTo) continue
+    const content = await log.files.readFile(join(log.directory, snapshotName(offset)), maxSnapshotBytes)
     const entries = content === undefined ? undefined : decodeProducerSnapshot(content)
     if (entries === undefined) continue
     producers.load(entries)
@@ -65,12 +69,9 @@ async function loadNewestSnapshot(
   return -1
 }
 
-/** Offsets of the snapshots in a partition's folder, ascending. */
-export async function snapshotOffsets(files: Files, directory: string): Promise<Offset[]> {
-  const offsets: Offset[] = []
-  for (const { name } of (await files.list(directory)) ?? []) {
-    if (/^\d{20}\.snapshot$/.test(name)) offsets.push(Number.parseInt(name, 10))
-  }
+/** Offsets of the snapshots among the files of a partition's folder, ascending. */
+export function snapshotsIn(names: readonly string[]): Offset[] {
+  const offsets = names.filter((name) => /^\d{20}\.snapshot$/.test(name)).map((name) => Number.parseInt(name, 10))
   return offsets.sort((a, b) => a - b)
 }
 

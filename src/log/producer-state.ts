@@ -35,6 +35,13 @@ interface Producer {
   coordinatorEpoch: number
 }
 
+/** The last batch that is remembered of a producer. */
+export interface LastBatch {
+  readonly producerEpoch: ProducerEpoch
+  /** Inclusive; -1 when only the epoch is known. */
+  readonly lastOffset: Offset
+}
+
 /** What a snapshot holds of one batch that is remembered. Field order is the file's. */
 export interface ProducerEntry {
   readonly producerId: ProducerId
@@ -171,6 +178,15 @@ export class ProducerState {
       }
     }
     return entries
+  }
+
+  /** By producer id. */
+  lastBatches(): ReadonlyMap<number, LastBatch> {
+    const last = new Map<number, LastBatch>()
+    for (const [producerId, { epoch: producerEpoch, batches }] of this.#producers) {
+      last.set(producerId, { producerEpoch, lastOffset: batches.at(-1)?.lastOffset ?? -1 })
+    }
+    return last
   }
 
   active(): readonly ActiveProducer[] {

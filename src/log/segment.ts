@@ -13,8 +13,11 @@ export const maxRelativeOffset = 2 ** 31 - 1
 const lookAheadBytes = 8 * 1024
 const maxIndexFileBytes = 64 * 1024 * 1024
 
+/** Of the files that come and go with a segment. */
+export const segmentExtensions = ['log', 'index', 'timeindex', 'snapshot'] as const
+
 /** The file name that all files of a segment share: the base offset in 20 digits. */
-function segmentFileName(baseOffset: Offset, extension: string): string {
+export function segmentFileName(baseOffset: Offset, extension: string): string {
   return `${String(baseOffset).padStart(20, '0')}.${extension}`
 }
 
@@ -61,6 +64,8 @@ export class Segment {
   readonly log: PooledFile
   readonly directory: string
   readonly #files: SegmentFiles
+  /** Its names belong to another segment, or to none: nothing is written under them any more. */
+  #isRetired: boolean = false
   #indexes: SegmentIndexes | undefined
   /** The files hold what the memory does. */
   #areIndexesStored: boolean = false
@@ -142,7 +147,8 @@ export class Segment {
   /** Notes the batch at `position` in the indexes: it was just appended, or is found there when they are rebuilt. */
   noteBatch(view: BatchView, position: number, limits: SegmentLimits): void {
     const { offsets, times } = this.#requireIndexes()
-    const { lastOffset, maxTimestamp, sizeBytes } = view
+    const { lastOffset, sizeBytes } = view
+    const maxTimestamp = largestTimestampOf(view)
     if (position === 0) this.#firstTimestamp = maxTimestamp
     if (this.#largest === undefined || maxTimestamp > this.#largest.timestamp) {
       this.#largest = { timestamp: maxTimestamp, offset: lastOffset }
@@ -171,10 +177,11 @@ export class Segment {
    * are like that already.
    */
   async storeIndexes(): Promise<boolean> {
-    if (this.#areIndexesStored) return false
+    if (this.#areIndexesStored || this.#isRetired) return false
     const { offsets, times } = this.#requireIndexes()
     this.#areIndexesStored = true
     await this.#storeFile('index', Buffer.from(offsets.stored))
+    if (this.#isRetired) return false
     await this.#storeFile('timeindex', Buffer.from(times.stored))
     return true
   }
@@ -269,6 +276,16 @@ export class Segment {
     return this.#largest
   }
 
+  /** Timestamp of the first batch; -1 when it has none, or there is no batch. */
+  async firstTimestamp(): Promise<number> {
+    if (this.#firstTimestamp === undefined && this.sizeBytes > 0) {
+      const header = Buffer.alloc(batchHeaderBytes)
+      await this.log.read(header, 0)
+      this.#firstTimestamp = new BatchView(header).maxTimestamp
+    }
+    return this.#firstTimestamp ?? -1
+  }
+
   /** Loads the index files, or rebuilds them from the log when they are missing or wrong. */
   async loadIndexes(): Promise<SegmentIndexes> {
     if (this.#indexes !== undefined) return this.#indexes
@@ -308,6 +325,16 @@ export class Segment {
     this.endOffset = this.baseOffset
   }
 
+  /** Names of the index files. */
+  get indexNames(): readonly string[] {
+    return ['index', 'timeindex'].map((extension) => segmentFileName(this.baseOffset, extension))
+  }
+
+  /** The files hold at least what the memory does: they were closed with it. */
+  noteIndexesStored(): void {
+    this.#areIndexesStored = true
+  }
+
   /** Takes what a scan from the last index entry found: the segment is the one that takes appends from now on. */
   resume(endOffset: Offset, largest: TimeIndexEntry): void {
     this.endOffset = endOffset
@@ -342,7 +369,8 @@ export class Segment {
     times.truncateTo(endOffset)
     let largest = times.last ?? { timestamp: -1, offset: this.baseOffset }
     await this.scan(offsets.lastPosition, (view) => {
-      if (view.maxTimestamp > largest.timestamp) largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
+      const timestamp = largestTimestampOf(view)
+      if (timestamp > largest.timestamp) largest = { timestamp, offset: view.lastOffset }
       return true
     })
     if (position === 0) this.#firstTimestamp = undefined
@@ -357,17 +385,27 @@ export class Segment {
 
   /** Removes the files, at once. Reads in flight keep what they have open. */
   async remove(): Promise<void> {
-    this.log.discard()
+    this.retire()
     const { files } = this.#files.handles
-    for (const extension of ['log', 'index', 'timeindex', 'snapshot']) await files.remove(this.#path(extension))
+    for (const extension of segmentExtensions) await files.remove(this.#path(extension))
   }
 
-  /** Takes the files out of use by renaming them to `.deleted`; answers the paths, to be removed later. */
-  async renameToDeleted(): Promise<string[]> {
+  /** Its files are about to go: from now on it neither opens nor writes one. Reads in flight keep what they have open. */
+  retire(): void {
+    this.#isRetired = true
     this.log.discard()
+  }
+
+  /**
+   * Takes the files out of use by renaming them to `.deleted`; answers the paths, to be removed later. `keepsSnapshot`: the
+   * producers' state at the base offset stays, which is true whatever becomes of the records.
+   */
+  async renameToDeleted(options?: { readonly keepsSnapshot: boolean }): Promise<string[]> {
+    this.retire()
     const { files } = this.#files.handles
     const renamed: string[] = []
-    for (const extension of ['log', 'index', 'timeindex', 'snapshot']) {
+    for (const extension of segmentExtensions) {
+      if (extension === 'snapshot' && options?.keepsSnapshot === true) continue
       const path = this.#path(extension)
       if ((await files.stat(path)) === undefined) continue
       await files.rename(path, `${path}.deleted`)
@@ -415,7 +453,7 @@ export class Segment {
     const view = new BatchView(header)
     if (times.count === 0) {
       await this.log.read(header, 0)
-      if (view.maxTimestamp >= 0) return undefined
+      if (largestTimestampOf(view) >= 0) return undefined
     }
     if (offsets.count === 0) return { offsets, times }
     await this.log.read(header, offsets.lastPosition)
@@ -500,6 +538,11 @@ export class Segment {
     if (start < 0) return { kind: 'none' }
     return { kind: 'found', read: { bytes: bytes.subarray(start, end), release: buffer.release } }
   }
+}
+
+/** Of its records: a batch that compaction emptied has none, whatever its header keeps. */
+export function largestTimestampOf(view: BatchView): number {
+  return view.recordCount === 0 ? -1 : view.maxTimestamp
 }
 
 type Cut =

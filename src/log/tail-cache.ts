@@ -243,6 +243,17 @@ export class LogTail {
     this.#runs = []
   }
 
+  /** Forgets the batches below `offset`, where one begins: they were compacted. */
+  dropBelow(offset: Offset): void {
+    while (this.#runs[0] !== undefined && this.#runs[0].endOffset <= offset) this.#runs.shift()
+    const first = this.#runs[0]
+    if (first === undefined || first.firstOffset >= offset) return
+    const { buffer } = first.arena
+    let start = first.start
+    while (readBaseOffset(buffer, start) < offset) start += 12 + buffer.readInt32BE(start + 8)
+    this.#runs[0] = { ...first, firstOffset: offset, start }
+  }
+
   /** @internal Drops runs whose arena was taken back. The oldest arenas go first, and so do the oldest runs. */
   dropStale(): void {
     let stale = 0

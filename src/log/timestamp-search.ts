@@ -2,7 +2,7 @@ import type { Offset } from '../base/index.ts'
 import type { Offload } from '../platform/index.ts'
 import { BatchTooLargeError, BatchView, CorruptBatchError, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { TimeIndexEntry } from './indexes.ts'
-import type { Segment } from './segment.ts'
+import { largestTimestampOf, type Segment } from './segment.ts'
 
 /** Largest size to which a batch is unpacked to look at its records' timestamps. */
 const maxUnpackedBytes = 64 * 1024 * 1024
@@ -77,8 +77,9 @@ async function largestOfPart(log: SearchedLog, segment: Segment): Promise<TimeIn
   }
   await segment.scan(position, (view) => {
     if (view.lastOffset >= log.endOffset) return false
-    if (view.maxTimestamp > largest.timestamp && view.lastOffset >= log.logStartOffset) {
-      largest = { timestamp: view.maxTimestamp, offset: view.lastOffset }
+    const timestamp = largestTimestampOf(view)
+    if (timestamp > largest.timestamp && view.lastOffset >= log.logStartOffset) {
+      largest = { timestamp, offset: view.lastOffset }
     }
     return true
   })

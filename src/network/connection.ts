@@ -7,12 +7,6 @@ import type { MemoryBudget } from './memory-budget.ts'
 import type { NetworkProbe } from './probe.ts'
 import type { Answer, CloseAnswer, ConnectionFacts, RequestHandler, ResponseLoan } from './request-handler.ts'
 
-/**
- * Lent even when there is less, since an answer may have to hold a whole batch whatever its limit: the budget is then used up,
- * and no other request that may have a large answer begins.
- */
-const minLoanBytes = 1024 * 1024
-
 /** What a connection needs of the server that it belongs to. */
 export interface ConnectionHost {
   readonly handler: RequestHandler
@@ -24,6 +18,10 @@ export interface ConnectionHost {
   readonly probe: NetworkProbe
   /** False while the broker has no memory for what this connection would send. */
   mayRead(connection: Connection): boolean
+  /** False while the broker has no memory for answers of this connection, unless they are small. */
+  mayBeginLarge(connection: Connection): boolean
+  /** What one answer may take of the memory for responses. */
+  responseShareBytes(): number
   /** Nothing more is read until `updateReading` finds that it may be. */
   onPaused(connection: Connection): void
   /** A frame that was being received is whole. */
@@ -98,9 +96,7 @@ export class Connection implements ConnectionFacts {
 
   lendResponseBytes(maxBytes: number): ResponseLoan {
     const budget = this.#host.responseBudget
-    // A part of what is left: so a few clients that read slowly don't take it all from the others.
-    const share = Math.max(minLoanBytes, Math.floor((budget.limitBytes - budget.usedBytes) / 4))
-    const bytes = Math.max(1, Math.min(maxBytes, share))
+    const bytes = Math.max(1, Math.min(maxBytes, this.#host.responseShareBytes()))
     budget.add(bytes)
     return { bytes, giveBack: () => budget.remove(bytes) }
   }
@@ -233,10 +229,10 @@ export class Connection implements ConnectionFacts {
   }
 
   #mayBegin(frame: Buffer): boolean {
-    const { maxInFlight, responseBudget, handler } = this.#host
+    const { maxInFlight, handler } = this.#host
     if (this.#state !== 'open' || this.#isSocketFull || this.#inFlight.length >= maxInFlight) return false
     // Few slow readers of much must not hold up everyone's acknowledgements and heartbeats.
-    if (responseBudget.isAbove && !handler.isBrief(apiKeyOf(frame))) return false
+    if (!this.#host.mayBeginLarge(this) && !handler.isBrief(apiKeyOf(frame))) return false
     return this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKeyOf(frame)))
   }
 

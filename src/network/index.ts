@@ -3,6 +3,7 @@
  *
  *   kafka-server.ts      `KafkaServer`: listeners, the broker-wide memory limits, idle and stalled peers, closing
  *   connection.ts        one accepted connection: which request may begin, whose answer is next
+ *   connection-limits.ts how many there may be, in all and of one address
  *   request-handler.ts   `RequestHandler`: what `api/` implements to have requests answered
  *   frame-reader.ts      bytes to frames
  *   frame-pool.ts        memory that frames are collected in
@@ -23,7 +24,8 @@
  * - A request that is whole can always finish: the limits stop reading and beginning, never answering.
  * - Nothing that a peer sends reaches further than its own connection.
  */
-export { KafkaClientError } from './errors.ts'
+export type { ConnectionLimits } from './connection-limits.ts'
+export { FrameError, KafkaClientError } from './errors.ts'
 export { KafkaClient, type KafkaClientOptions } from './kafka-client.ts'
 export { KafkaServer, type KafkaServerOptions, type ServerStatistics } from './kafka-server.ts'
 export type { Answer, CloseAnswer, ConnectionFacts, RequestHandler, ResponseLoan } from './request-handler.ts'

@@ -2,6 +2,7 @@ import { messageOf } from '../base/index.ts'
 import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import { Connection, type ConnectionHost } from './connection.ts'
+import { ConnectionCounts, type ConnectionLimits, type ConnectionRefusal } from './connection-limits.ts'
 import { FramePool } from './frame-pool.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { NetworkProbe } from './probe.ts'
@@ -14,6 +15,16 @@ const maxInFlight = 128
  * part is read on, so that a few peers with large requests, or half ones, do not silence everyone else.
  */
 const reservePart = 0.25
+/**
+ * Lent for an answer even when there is less, since one may have to hold a whole batch whatever its limit: the budget is then used up.
+ */
+const minLoanBytes = 1024 * 1024
+/** One answer takes at most this part of what is left of the response budget, */
+const maxSharePart = 0.25
+/** nor more than so many times what each connection would have of the whole. */
+const maxEqualShares = 4
+/** How long connections may be advanced before others get a turn of the event loop. */
+const stretchMs = 4
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
@@ -31,8 +42,7 @@ export interface KafkaServerOptions {
   readonly maxQueuedBytes: number
   /** `connections.max.idle.ms`. */
   readonly maxIdleMs: number
-  /** `max.connections`. */
-  readonly maxConnections: number
+  readonly connectionLimits: ConnectionLimits
 }
 
 export interface ServerStatistics {
@@ -46,15 +56,20 @@ export interface ServerStatistics {
  *
  * Memory: two budgets for the whole broker, request bytes (whatever arrived and was not answered) and response bytes
  * (answers not yet written). Above the first a connection is read only while it keeps within its equal part of a reserve, above
- * the second no request begins but those whose answers are small. What has begun always finishes, so both come down by
+ * the second no request begins but those whose answers are small and, within a reserve, those of connections that hold no
+ * answers. What has begun always finishes, so both come down by
  * themselves, but for two cases. Unfinished frames can use up the first budget among them: then one connection at a time, the one that lacks least, may read until its frame is whole. And who doesn't send or
  * read can hold what others need: who makes no step for `stallMs` while a budget is used up is closed.
  */
 export class KafkaServer {
   /** Of the options at first; may be changed, and connections that are above a lower limit then stay. */
-  maxConnections: number
+  connectionLimits: ConnectionLimits
   readonly #options: KafkaServerOptions
   readonly #connections = new Set<Connection>()
+  readonly #counts = new ConnectionCounts()
+  /** Connections refused since the last line about it, and when that was (monotonic). */
+  #refusedCount = 0
+  #refusalToldMs = Number.NEGATIVE_INFINITY
   readonly #listeners: Listener[] = []
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
@@ -68,6 +83,8 @@ export class KafkaServer {
   #borrower: Connection | undefined
   #borrowedAtMs = 0
   #isAdvancePending: boolean = false
+  /** Connections that are still to be advanced in this pass. */
+  #advancing: Iterator<Connection> | undefined
   #idleTimer: Timer | undefined
   #stallTimer: Timer | undefined
   #isClosing: boolean = false
@@ -75,7 +92,7 @@ export class KafkaServer {
 
   constructor(options: KafkaServerOptions) {
     this.#options = options
-    this.maxConnections = options.maxConnections
+    this.connectionLimits = options.connectionLimits
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
     this.#responseBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
@@ -96,6 +113,9 @@ export class KafkaServer {
       probe: this.#probe,
       mayRead: (connection) =>
         !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
+      mayBeginLarge: (connection) =>
+        !this.#responseBudget.isAbove || (connection.responseBytes === 0 && this.#hasResponseReserve),
+      responseShareBytes: () => this.#responseShareBytes(),
       onPaused: (connection) => {
         // It reached its part of the reserve. Nothing else may happen that has a borrower chosen.
         const waitsForMemory = this.#requestBudget.isAbove && connection.isInsideFrame
@@ -135,9 +155,14 @@ export class KafkaServer {
       const emptied = new Promise<void>((resolve) => {
         this.#onEmpty = resolve
       })
-      const deadline = this.#options.platform.timers.set(graceMs, () => {
-        for (const connection of [...this.#connections]) connection.destroy()
-      })
+      // Nothing is read any more: without it the process would end here, before the rest of the node is stopped.
+      const deadline = this.#options.platform.timers.set(
+        graceMs,
+        () => {
+          for (const connection of [...this.#connections]) connection.destroy()
+        },
+        { keepsAlive: true },
+      )
       await emptied
       deadline.cancel()
     }
@@ -147,21 +172,33 @@ export class KafkaServer {
   }
 
   #accept(socket: Socket, listenerName: string): void {
-    if (this.#isClosing || this.#connections.size >= this.maxConnections) {
-      if (!this.#isClosing) {
-        const fields = { peer: `${socket.remoteAddress}:${socket.remotePort}`, limit: this.maxConnections }
-        this.#options.log.warn(fields, 'connection refused: max.connections reached')
-      }
+    const refusal = this.#counts.refusalOf(socket.remoteAddress, this.connectionLimits)
+    if (this.#isClosing || refusal !== undefined) {
+      if (!this.#isClosing && refusal !== undefined) this.#tellRefused(socket, refusal)
       socket.destroy()
       return
     }
     const connection = new Connection(this.#host, socket, listenerName)
     this.#connections.add(connection)
+    this.#counts.add(connection.remoteAddress)
     this.#probe.accepted.value++
     this.#options.log.debug({ peer: connection.peer, listener: listenerName }, 'connection accepted')
     connection.start()
     connection.updateReading()
     this.#armIdleTimer()
+  }
+
+  /** One line, and while a storm lasts one more now and then. */
+  #tellRefused({ remoteAddress, remotePort }: Socket, limit: ConnectionRefusal): void {
+    this.#refusedCount++
+    this.#probe.refusedConnections.value++
+    const nowMs = this.#options.platform.clock.monotonic()
+    if (nowMs - this.#refusalToldMs < refusalLineMs) return
+    const counts = { connections: this.#connections.size, refused: this.#refusedCount }
+    const reason = `${limit} reached`
+    this.#options.log.warn({ peer: `${remoteAddress}:${remotePort}`, ...counts, reason }, 'connection refused')
+    this.#refusedCount = 0
+    this.#refusalToldMs = nowMs
   }
 
   #refused(connection: Connection, answer: CloseAnswer): void {
@@ -174,6 +211,7 @@ export class KafkaServer {
 
   #closed(connection: Connection, error: Error | undefined): void {
     this.#connections.delete(connection)
+    this.#counts.remove(connection.remoteAddress)
     if (connection === this.#borrower) this.#lendTo(undefined)
     const fields = { peer: connection.peer, ...(error === undefined ? {} : { reason: messageOf(error) }) }
     this.#options.log.debug(fields, 'connection closed')
@@ -184,20 +222,49 @@ export class KafkaServer {
   #onPressure(): void {
     if (this.#isAdvancePending) return
     this.#isAdvancePending = true
-    this.#options.platform.timers.defer(() => {
-      this.#isAdvancePending = false
-      this.#advanceAll()
-    })
+    if (this.#advancing === undefined) this.#options.platform.timers.defer(() => this.#advanceAll())
   }
 
   #advanceAll(): void {
+    this.#isAdvancePending = false
     if (this.#requestBudget.isAbove) {
       if (this.#borrower === undefined) this.#chooseBorrower()
     } else {
       this.#borrower = undefined
     }
     if (this.#requestBudget.isAbove || this.#responseBudget.isAbove) this.#armStallTimer()
-    for (const connection of this.#connections) connection.advance()
+    // A pass that is under way looks at all that are left in it; this one begins when it is done.
+    if (this.#advancing !== undefined) this.#isAdvancePending = true
+    else this.#advanceFrom([...this.#connections].values())
+  }
+
+  /** Whole answers may be read and written meanwhile, thousands of them when memory comes back at once: so in turns of the loop. */
+  #advanceFrom(rest: Iterator<Connection>): void {
+    const { clock, timers } = this.#options.platform
+    const untilMs = clock.monotonic() + stretchMs
+    this.#advancing = rest
+    for (let next = rest.next(); next.done !== true; next = rest.next()) {
+      next.value.advance()
+      if (clock.monotonic() >= untilMs) {
+        timers.defer(() => this.#advanceFrom(rest))
+        return
+      }
+    }
+    this.#advancing = undefined
+    if (this.#isAdvancePending) timers.defer(() => this.#advanceAll())
+  }
+
+  /** For answers of connections that hold none, while others don't read theirs. */
+  get #hasResponseReserve(): boolean {
+    return this.#responseBudget.usedBytes < this.#responseBudget.limitBytes + this.#reserveBytes
+  }
+
+  /** So that a few clients that read slowly, or many, don't take it all from the others. */
+  #responseShareBytes(): number {
+    const { limitBytes, usedBytes } = this.#responseBudget
+    const ofRest = (limitBytes - usedBytes) * maxSharePart
+    const ofAll = (limitBytes / Math.max(1, this.#connections.size)) * maxEqualShares
+    return Math.max(minLoanBytes, Math.floor(Math.min(ofRest, ofAll)))
   }
 
   #isWithinReserve(connection: Connection): boolean {
@@ -282,6 +349,8 @@ export class KafkaServer {
   }
 }
 
+/** Between two lines about refused connections. */
+const refusalLineMs = 10_000
 /** Connections that are busy for longer than the idle limit are looked at again no sooner than this. */
 const minIdleCheckMs = 100
 /** Timers take no longer delays. */

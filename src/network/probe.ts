@@ -5,6 +5,8 @@ import type { MemoryBudget } from './memory-budget.ts'
 export class NetworkProbe {
   readonly accepted: Counter
   readonly refused: Counter
+  /** Above a limit of connections. */
+  readonly refusedConnections: Counter
   readonly bytesIn: Counter
   readonly bytesOut: Counter
 
@@ -14,6 +16,7 @@ export class NetworkProbe {
   ) {
     this.accepted = metrics.counter('connection-creation-total')
     this.refused = metrics.counter('connection-refused-total')
+    this.refusedConnections = metrics.counter('connection-limit-refused-total')
     this.bytesIn = metrics.counter('incoming-byte-total')
     this.bytesOut = metrics.counter('outgoing-byte-total')
     metrics.reading('connection-count', now.connections)

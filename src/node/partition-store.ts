@@ -21,8 +21,10 @@ export class LedPartitionStore implements PartitionStore {
       const result = partition.appendNow(batch)
       if (!result.ok) return { ok: false, reason: failureOf(result.reason) }
       return { ok: true, baseOffset: result.baseOffset, committed: this.#committed(partition, result.lastOffset + 1) }
-    } catch {
-      return { ok: false, reason: 'storage-error' } // the log has told its listener, which logged it
+    } catch (error) {
+      // Told by its log, or told here. Either way nothing of it is in the log, and the coordinator takes its decision back.
+      partition.refusalOf(error)
+      return { ok: false, reason: 'storage-error' }
     }
   }
 

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { createApiServices, Dispatcher, type Faults, servedApis } from '../api/index.ts'
 import { assert, type BrokerId, type Deferred, deferred, messageOf, type Uuid } from '../base/index.ts'
 import {
+  type BrokerValues,
   DynamicConfig,
   listDefaultOf,
   type ParsedConfig,
@@ -17,9 +18,9 @@ import {
   type RemoteControllers,
 } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
-import { FlushScheduler, type LogManager, openLogManager } from '../log/index.ts'
+import { FlushScheduler, HandlePool, type LogManager, openLogManager } from '../log/index.ts'
 import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
-import { type ConnectionFacts, KafkaServer, type RequestHandler } from '../network/index.ts'
+import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
 import type { Clock, Platform } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
@@ -28,6 +29,7 @@ import { Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
+import { shareOpenFiles } from './open-files.ts'
 import { LedPartitionStore } from './partition-store.ts'
 import { ResetError, type ResetOptions, type ResetParts, resetNode, startStateOf } from './reset.ts'
 import type { NodeOptions, NodeTime, RunningNode } from './running-node.ts'
@@ -45,7 +47,7 @@ const metadataLogFolder = '__cluster_metadata-0'
 /**
  * Puts a node together and starts it: folders and logs, the metadata quorum, replicas, coordinators, listeners. Resolves
  * when clients are served. When anything fails on the way, what was started is stopped again and the fault is thrown:
- * `ConfigError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
+ * `ConfigError`, `OpenFilesError`, `StorageError`, `RaftStorageError`, `DirectoryLockedError`, `NetworkError`, `CoordinationError`.
  */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const node = new Node(options)
@@ -79,6 +81,7 @@ class Node implements RunningNode {
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
   #coordination: Coordination | undefined
+  #openFiles = shareOpenFiles(Number.POSITIVE_INFINITY)
   /** What only a node that serves has. */
   #serving: Serving | undefined
   #pendingResets = 0
@@ -129,6 +132,7 @@ class Node implements RunningNode {
     const { platform, logger, topics = [], time } = this.#options
     const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
+    await this.#shareOpenFiles()
     const incarnationId = platform.random.uuid()
     const peers = await this.#openPeers(incarnationId)
     const identity = await peers?.identify()
@@ -252,6 +256,14 @@ class Node implements RunningNode {
     this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
   }
 
+  async #shareOpenFiles(): Promise<void> {
+    const { platform, logger } = this.#options
+    this.#openFiles = shareOpenFiles(await platform.files.maxOpen())
+    const { isTight, limit, maxFiles, maxConnections } = this.#openFiles
+    const advice = 'ulimit -n 65536 allows more'
+    if (isTight) logger.warn({ limit, maxFiles, maxConnections, advice }, 'few files may be open at a time')
+  }
+
   /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
   async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
     const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
@@ -272,6 +284,10 @@ class Node implements RunningNode {
       config: this.#config,
       scheduler: this.#scheduler,
       ...(identity === undefined ? {} : { identity }),
+      handles: new HandlePool(platform.files, {
+        maxOpen: this.#openFiles.maxIdleFiles,
+        hardLimit: this.#openFiles.maxFiles,
+      }),
     })
     this.#stops.push(() => logs.close(this.#coordination?.brokerEpoch))
     this.#clusterId = logs.clusterId
@@ -400,7 +416,7 @@ class Node implements RunningNode {
       maxRequestBytes: values.socketRequestMaxBytes,
       maxQueuedBytes: requestMemoryBytes,
       maxIdleMs: values.connectionsMaxIdleMs,
-      maxConnections: values.maxConnections,
+      connectionLimits: this.#connectionLimits(values),
     })
     this.#stops.push(() => server.close(shutdownGraceMs))
     return server
@@ -421,8 +437,16 @@ class Node implements RunningNode {
   /** Settings of the cluster's metadata that are not those of a topic. */
   #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
     const { values } = this.#dynamicConfig.at(image.configs)
-    server.maxConnections = values.maxConnections
-    logs.setProducerIdExpiration(values.producerIdExpirationMs)
+    server.connectionLimits = this.#connectionLimits(values)
+    logs.updateBrokerConfig(values)
+  }
+
+  #connectionLimits(values: BrokerValues): ConnectionLimits {
+    return {
+      max: Math.min(values.maxConnections, this.#openFiles.maxConnections),
+      maxPerAddress: values.maxConnectionsPerIp,
+      overrides: values.maxConnectionsPerIpOverrides,
+    }
   }
 
   #topicConfig(topic: string, image: MetadataImage) {

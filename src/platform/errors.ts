@@ -54,6 +54,11 @@ export class OffloadError extends RookeryError {
   override readonly code = 'OFFLOAD_FAILED'
 }
 
+/** The process, or the system, has as many files and sockets open as it may: an error that passes when some are closed. */
+export function isOutOfFiles(error: unknown): boolean {
+  return error instanceof FileError && (error.systemCode === 'EMFILE' || error.systemCode === 'ENFILE')
+}
+
 /** The system's code of what a call of Node threw; 'EUNKNOWN' when it carries none. */
 export function systemCodeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code

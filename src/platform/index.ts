@@ -21,7 +21,7 @@
  * - What one turn of the loop writes to a socket leaves in one system call.
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
-export { DirectoryLockedError, FileError, NetworkError, OffloadError } from './errors.ts'
+export { DirectoryLockedError, FileError, isOutOfFiles, NetworkError, OffloadError } from './errors.ts'
 export { createManualPlatform, type ManualPlatform, type Time } from './manual/manual-platform.ts'
 export { createMemoryFiles } from './memory/memory-files.ts'
 export type {
@@ -44,4 +44,5 @@ export type {
   Timer,
   Timers,
 } from './ports.ts'
+export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'

@@ -18,8 +18,11 @@ export interface Clock {
 }
 
 export interface Timers {
-  /** Runs `callback` once, `delayMs` (0 or more) from now at the earliest. A pending timer doesn't keep the process alive. */
-  set(delayMs: number, callback: () => void): Timer
+  /**
+   * Runs `callback` once, `delayMs` (0 or more) from now at the earliest. A pending timer doesn't keep the process alive, unless
+   * `keepsAlive` says so: where a node ends, its timer may be all that is left to run.
+   */
+  set(delayMs: number, callback: () => void, options?: { readonly keepsAlive: boolean }): Timer
   /** Runs `callback` after the I/O of this turn of the event loop was handled. */
   defer(callback: () => void): void
 }
@@ -58,6 +61,8 @@ export interface Files {
   stat(path: string): Promise<FileStat | undefined>
   /** With its parents; no error when it is there. */
   makeDirectory(path: string): Promise<void>
+  /** One folder, whose parent is there; no error when it is there itself. */
+  makeDirectorySync(path: string): void
   /** Replaces `to`. Both in one file system. */
   rename(from: string, to: string): Promise<void>
   /** One file; no error when it is not there. */
@@ -74,6 +79,8 @@ export interface Files {
   lockDirectory(path: string): Promise<DirectoryLock>
   /** Bytes free and total of the file system that holds `path`. */
   space(path: string): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>
+  /** Files and sockets that this process may have open at a time; infinity when the system sets no limit or doesn't tell. */
+  maxOpen(): Promise<number>
   /** A new empty folder for temporary data, whose name begins with `prefix`. */
   makeTemporaryDirectory(prefix: string): Promise<string>
 }
@@ -112,6 +119,8 @@ export interface FileHandle {
   sync(): Promise<void>
   /** Only when no call on it is in flight. */
   close(): Promise<void>
+  /** The same at once, for a file that others keep a name of: the last close of a removed one gives its blocks back, which takes a while. */
+  closeSync(): void
 }
 
 /** TCP. */

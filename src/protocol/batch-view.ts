@@ -196,6 +196,32 @@ export class BatchView {
     setInt32(this.#buffer, this.#position + crcAt, this.computeCrc())
   }
 
+  /**
+   * Some of the records were left out, and those behind the header are packed by the codec it names: the batch takes
+   * `sizeBytes` now, its offsets stay. `baseTimestamp` is what timestamp deltas count from, and the delete horizon when
+   * `hasDeleteHorizon`. Rewrites the CRC.
+   */
+  stampFiltered(options: {
+    readonly sizeBytes: number
+    readonly codecId: number
+    readonly recordCount: number
+    readonly baseTimestamp: number
+    readonly maxTimestamp: number
+    readonly hasDeleteHorizon: boolean
+  }): void {
+    const attributes = (this.attributes & ~(codecMask | deleteHorizonBit)) | options.codecId
+    setInt32(this.#buffer, this.#position + 8, options.sizeBytes - lengthOverhead)
+    setInt16(
+      this.#buffer,
+      this.#position + attributesAt,
+      options.hasDeleteHorizon ? attributes | deleteHorizonBit : attributes,
+    )
+    setInt64(this.#buffer, this.#position + 27, options.baseTimestamp)
+    setInt64(this.#buffer, this.#position + maxTimestampAt, options.maxTimestamp)
+    setInt32(this.#buffer, this.#position + 57, options.recordCount)
+    setInt32(this.#buffer, this.#position + crcAt, this.computeCrc())
+  }
+
   /** The records keep the timestamps that they have. Rewrites the CRC. */
   stampCreateTime(): void {
     setInt16(this.#buffer, this.#position + attributesAt, this.attributes & ~logAppendTimeBit)

@@ -22,14 +22,17 @@ export function codecId(codec: Codec): number {
 
 /**
  * Packs `bytes` the way Kafka's clients read it: gzip, zstd and lz4 as one frame, snappy in the blocks of snappy-java.
- * On the event loop.
+ * On the event loop. `level`: gzip's, 1 to 9, or zstd's; their own defaults when left out or -1 for gzip. The libraries
+ * for lz4 and snappy have no levels.
  */
-export function compress(codec: CompressionCodec, bytes: Buffer): Buffer {
+export function compress(codec: CompressionCodec, bytes: Buffer, level?: number): Buffer {
   switch (codec) {
     case 'gzip':
-      return zlib().gzipSync(bytes)
-    case 'zstd':
-      return zlib().zstdCompressSync(bytes)
+      return zlib().gzipSync(bytes, level === undefined ? {} : { level })
+    case 'zstd': {
+      const { ZSTD_c_compressionLevel } = zlib().constants
+      return zlib().zstdCompressSync(bytes, level === undefined ? {} : { params: { [ZSTD_c_compressionLevel]: level } })
+    }
     case 'lz4':
       return lz4().compressFrameSync(bytes)
     case 'snappy':

@@ -18,6 +18,7 @@
  * - `checkBatch`      is this a whole, undamaged batch? Before anything else is believed.
  * - `walkRecords`     are its records framed as a producer must frame them? Makes no object for a record.
  * - `openRecordBytes`, `readRecords`  unpack, and iterate.
+ * - `RecordCursor`    walks stored records without an object for any, and copies them.
  * - `buildBatch`, `buildControlBatch`  for coordinators, the command line and tests.
  *
  * Invariants:
@@ -99,6 +100,7 @@ export { OffsetFetchRequest, OffsetFetchResponse } from './messages/offset-fetch
 export { OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse } from './messages/offset-for-leader-epoch.ts'
 export { ProduceRequest, ProduceResponse } from './messages/produce.ts'
 export { Reader } from './reader.ts'
+export { maxRebaseGrowthBytes, RecordCursor } from './record-cursor.ts'
 export {
   type KafkaRecord,
   openRecordBytes,

@@ -193,14 +193,14 @@ function codecOf(batch: BatchView) {
   return codec
 }
 
-function checkCount(count: number, bytes: number): void {
+export function checkCount(count: number, bytes: number): void {
   if (count < 0 || count * minRecordBytes > bytes) {
     throw new CorruptBatchError(`Batch claims ${count} records in ${bytes} bytes`)
   }
 }
 
-/** Reads the length and the attributes; returns where the record ends. */
-function beginRecord(reader: VarintReader): number {
+/** @internal Reads the length and the attributes; returns where the record ends. */
+export function beginRecord(reader: VarintReader): number {
   const length = reader.varint()
   const end = reader.position + length
   if (length < minRecordBytes - 1 || end > reader.end) {
@@ -210,7 +210,7 @@ function beginRecord(reader: VarintReader): number {
   return end
 }
 
-function endRecord(reader: VarintReader, end: number, index: number): void {
+export function endRecord(reader: VarintReader, end: number, index: number): void {
   if (reader.position !== end) throw new CorruptBatchError(`Record ${index} is not as long as it claims`)
 }
 
@@ -222,7 +222,7 @@ function headerCount(reader: VarintReader, end: number): number {
   return count
 }
 
-function skipHeaders(reader: VarintReader, end: number): void {
+export function skipHeaders(reader: VarintReader, end: number): void {
   for (let count = headerCount(reader, end); count > 0; count--) {
     reader.skip(headerKeyLength(reader))
     const valueLength = reader.varint()

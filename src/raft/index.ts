@@ -46,7 +46,7 @@
  * raft for the shape of `Ready`, of the followers' progress and for forgetting a leader.
  */
 export { RaftLog } from './core/log.ts'
-export { decodeMembership } from './core/membership.ts'
+export { decodeMembership, encodeMembership } from './core/membership.ts'
 export { MemoryLog } from './core/memory-log.ts'
 export { RaftCore, type RaftCoreOptions } from './core/raft.ts'
 export {
@@ -88,7 +88,7 @@ export {
 export { RaftStorageError } from './storage/errors.ts'
 export type { KeyValueOperation, KeyValueStore } from './storage/key-value-store.ts'
 export { MemoryStore } from './storage/memory-store.ts'
-export { openDurableStorage, openMemoryStorage } from './storage/open.ts'
+export { isDurableStorageEmpty, openDurableStorage, openMemoryStorage } from './storage/open.ts'
 export { type QuorumState, type QuorumStateStore, quorumStateFile } from './storage/quorum-state.ts'
 export { RaftStorage, type RaftStorageOptions } from './storage/raft-storage.ts'
 export type { RaftReceiver, RaftTransport } from './transport.ts'

@@ -422,7 +422,10 @@ export class RaftNode {
     const refusal = this.#core.transferLeadership(target)
     if (refusal !== undefined) return { ok: false, reason: refusal }
     const deadlineTick = this.#core.ticks + handoverTimeouts * this.#config.electionTicks
-    this.#handover ??= { to: target, deadlineTick, result: deferred<TransferResult>() }
+    if (this.#handover?.to !== target) {
+      this.#handover?.result.resolve({ ok: false, reason: 'timeout' }) // it was given up in this turn
+      this.#handover = { to: target, deadlineTick, result: deferred<TransferResult>() }
+    }
     this.#wake()
     return await this.#handover.result.promise
   }

@@ -7,7 +7,7 @@ import {
   messageOf,
   type Offset,
 } from '../base/index.ts'
-import type { AppendResult, LogListener, PartitionLog } from '../log/index.ts'
+import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
 import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
@@ -46,6 +46,8 @@ export interface PartitionOptions {
   readonly mayJoinIsr: (replica: BrokerId, brokerEpoch: BrokerEpoch | undefined) => boolean
   /** Another ISR is to be asked for; the answer goes to `onIsrAnswer`. */
   readonly onIsrWanted: (partition: Partition, wanted: WantedIsr) => void
+  /** Something threw that is no fault of a disk: a bug, which is to be seen. */
+  readonly onFault: (error: unknown) => void
 }
 
 /**
@@ -68,6 +70,7 @@ export class Partition implements LogListener {
   readonly #minInSyncReplicas: () => number
   readonly #mayJoinIsr: PartitionOptions['mayJoinIsr']
   readonly #onIsrWanted: PartitionOptions['onIsrWanted']
+  readonly #onFault: (error: unknown) => void
 
   /** Of the epoch in which this replica leads; undefined while it doesn't. */
   #inSync: InSyncReplicas | undefined
@@ -99,6 +102,7 @@ export class Partition implements LogListener {
     this.#minInSyncReplicas = options.minInSyncReplicas
     this.#mayJoinIsr = options.mayJoinIsr
     this.#onIsrWanted = options.onIsrWanted
+    this.#onFault = options.onFault
     this.#highWatermark = Math.min(
       Math.max(options.log.highWatermark, options.log.logStartOffset),
       options.log.logEndOffset,
@@ -224,13 +228,20 @@ export class Partition implements LogListener {
     try {
       result = this.#append(request)
     } catch (error) {
-      return Promise.resolve({ ok: false, reason: 'storage-error', message: messageOf(error) })
+      return Promise.resolve(this.refusalOf(error))
     }
     if (!(result instanceof Promise)) return this.#answer(request, result)
     return result.then(
       (appended) => this.#answer(request, appended),
-      (error) => ({ ok: false, reason: 'storage-error', message: messageOf(error) }) as const,
+      (error: unknown) => this.refusalOf(error),
     )
+  }
+
+  /** What a client is told of what the log threw: a fault of the disk, or a bug here, which must not pass as one. */
+  refusalOf(error: unknown): ReplicaRefused {
+    if (error instanceof StorageError) return { ok: false, reason: 'storage-error', message: error.message }
+    this.#onFault(error)
+    return { ok: false, reason: 'unknown-server-error' }
   }
 
   /**
@@ -248,7 +259,7 @@ export class Partition implements LogListener {
     try {
       await this.log.deleteRecordsBefore(offset, this.#highWatermark)
     } catch (error) {
-      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+      return this.refusalOf(error)
     }
     return await this.#waitLowWatermark(offset, isAlive)
   }

@@ -1,6 +1,7 @@
 import {
   type BrokerEpoch,
   type BrokerId,
+  deferred,
   type LeaderEpoch,
   messageOf,
   type Offset,
@@ -12,6 +13,7 @@ import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { BackgroundWork } from './background-work.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
 import { Fetchers, type FetchersOptions } from './fetchers.ts'
 import type { WantedIsr } from './in-sync-replicas.ts'
@@ -97,6 +99,7 @@ export class ReplicaManager implements ReplicaService {
   readonly #listeners: LeadershipListener[] = []
   readonly #isrChanges: IsrChanges
   readonly #fetchers: Fetchers
+  readonly #background: BackgroundWork
   #image: MetadataImage | undefined
   #lagTimer: Timer | undefined
 
@@ -105,6 +108,7 @@ export class ReplicaManager implements ReplicaService {
     this.#options = options
     this.#isrChanges = new IsrChanges(options.askForIsrs, platform.timers, logger)
     this.#fetchers = new Fetchers({ platform, logger, localId, brokerEpoch, ...options.fetching })
+    this.#background = new BackgroundWork(platform.clock, platform.timers)
   }
 
   /** Nothing is fetched, and no ISR changed, any more. Partitions stay as they are. */
@@ -119,8 +123,8 @@ export class ReplicaManager implements ReplicaService {
   }
 
   /**
-   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns; a new
-   * partition's log opens in the background and requests for it wait until it has.
+   * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns, and nobody
+   * finds a deleted one any more; a new partition's log opens in the background and requests for it wait until it has.
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
     this.#image = image
@@ -170,28 +174,34 @@ export class ReplicaManager implements ReplicaService {
     image: MetadataImage,
     before?: Promise<void>,
   ): Hosted {
-    const { logs, logger, topicConfig } = this.#options
-    const config = topicConfig(topic.name, image)
-    const { topicId } = topic
-    const open = () => logs.getOrCreate({ topic: topic.name, topicId, partition: partitionImage.partition, config })
-    const opening = before === undefined ? open() : before.then(open)
+    const opening = deferred<void>()
+    before?.catch(() => undefined) // seen when its turn comes
     const hosted: Hosted = {
-      topicId,
-      config,
+      topicId: topic.topicId,
+      config: this.#options.topicConfig(topic.name, image),
       image: partitionImage,
       partition: undefined,
       wasEmptied: before !== undefined,
       failure: undefined,
-      opened: opening.then(
-        (log) => this.#onOpened(name, hosted, log),
-        (error) => {
-          hosted.failure = error
-          logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
-        },
-      ),
+      opened: opening.promise,
     }
     this.#hosted.set(name, hosted)
+    void this.#background.add(() => this.#openLog(name, topic.name, hosted, before)).then(opening.resolve)
     return hosted
+  }
+
+  async #openLog(name: string, topic: string, hosted: Hosted, before?: Promise<void>): Promise<void> {
+    if (this.#hosted.get(name) !== hosted) return // deleted or moved away before its turn came
+    const { logs, logger } = this.#options
+    const { topicId, config, image } = hosted
+    try {
+      await before
+      const log = await logs.getOrCreate({ topic, topicId, partition: image.partition, config })
+      this.#onOpened(name, hosted, log)
+    } catch (error) {
+      hosted.failure = error as Error
+      logger.error({ partition: name, error: messageOf(error) }, 'partition log cannot be opened')
+    }
   }
 
   #onOpened(name: string, hosted: Hosted, log: PartitionLog): void {
@@ -206,6 +216,7 @@ export class ReplicaManager implements ReplicaService {
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
       mayJoinIsr: (replica, brokerEpoch) => this.#mayJoinIsr(replica, brokerEpoch),
       onIsrWanted: (partition, wanted) => this.#askForIsr(hosted.topicId, partition, wanted),
+      onFault: (error) => this.#options.logger.error({ partition: name, error }, 'request failed in a partition'),
     })
     this.#changeRole(hosted.partition, hosted.image)
   }
@@ -272,17 +283,24 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #remove(name: string, hosted: Hosted): void {
-    this.#leave(name, hosted)
-    void hosted.opened
-      .then(() => {
-        // A topic of the same name that was made meanwhile replaced the log itself.
-        if (hosted.failure !== undefined || this.#hosted.has(name)) return undefined
-        const separator = name.lastIndexOf('-')
-        return this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
-      })
-      .catch((error) => {
-        this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
-      })
+    this.#hosted.delete(name)
+    const { partition } = hosted
+    if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    void this.#background.add(() => this.#removeLog(name, hosted))
+  }
+
+  /** What waited there is answered, and the log deleted. Nobody finds the partition any more. */
+  async #removeLog(name: string, hosted: Hosted): Promise<void> {
+    hosted.partition?.remove()
+    await hosted.opened
+    // A topic of the same name that was made meanwhile replaces the log itself.
+    if (hosted.failure !== undefined || this.#hosted.has(name)) return
+    const separator = name.lastIndexOf('-')
+    try {
+      await this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
+    } catch (error) {
+      this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
+    }
   }
 
   /** It serves nothing any more, and who waits for it is answered. */
@@ -527,7 +545,7 @@ export class ReplicaManager implements ReplicaService {
           return foundOffset(await log.offsetForTimestamp(request.target.timestampMs, endOffset))
       }
     } catch (error) {
-      return { ok: false, reason: 'storage-error', message: messageOf(error) }
+      return partition.refusalOf(error)
     }
   }
 
@@ -614,9 +632,11 @@ function readPartition(
       maxBytes: Math.max(0, limitBytes),
       minOneBatch,
     })
-    return read instanceof Promise ? read.then(readOutcome, readFailure) : readOutcome(read)
+    return read instanceof Promise
+      ? read.then(readOutcome, (error: unknown) => partition.refusalOf(error))
+      : readOutcome(read)
   } catch (error) {
-    return readFailure(error)
+    return partition.refusalOf(error)
   }
 }
 
@@ -626,10 +646,6 @@ function consumersEnd(partition: Partition, isolation: FetchRequest['isolation']
 
 function readOutcome(read: ReadResult | OffsetOutOfRange): ReadResult | ReplicaRefused {
   return 'outOfRange' in read ? { ok: false, reason: 'offset-out-of-range' } : read
-}
-
-function readFailure(error: unknown): ReplicaRefused {
-  return { ok: false, reason: 'storage-error', message: messageOf(error) }
 }
 
 function fetchedFrom(partition: Partition): Omit<FetchedPartition, 'chunks' | 'sizeBytes'> {

@@ -39,6 +39,8 @@ export type ReplicaRefusal =
   | 'fenced-leader-epoch'
   | 'unknown-leader-epoch'
   | 'storage-error'
+  /** A bug here, which was logged as an error. */
+  | 'unknown-server-error'
   | 'offset-out-of-range'
   | 'offset-not-available'
   | 'unsupported-version'

@@ -413,6 +413,21 @@ describe.each([
       expect(await files.list(`${folder}/d`)).toEqual([{ name: 'e', kind: 'directory' }])
     }))
 
+  test('a single folder is made at once, where there is its parent and no file', () =>
+    within(async ({ files }, folder) => {
+      files.makeDirectorySync(`${folder}/a`)
+      files.makeDirectorySync(`${folder}/a`)
+      files.makeDirectorySync(`${folder}/a/b`)
+      expect(await files.list(`${folder}/a`)).toEqual([{ name: 'b', kind: 'directory' }])
+      await writeFile(files, `${folder}/file`, 'x')
+      const fault = (path: string, systemCode: string) =>
+        expect(() => files.makeDirectorySync(path)).toThrow(
+          expect.objectContaining({ code: 'FILE_FAILED', systemCode }),
+        )
+      fault(`${folder}/file`, 'EEXIST')
+      fault(`${folder}/missing/c`, 'ENOENT')
+    }))
+
   test('a file larger than allowed is not read', () =>
     within(async ({ files }, folder) => {
       await writeFile(files, `${folder}/a`, '12345')

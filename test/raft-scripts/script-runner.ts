@@ -282,17 +282,17 @@ export class ScriptRunner {
       this.#print(`${id} is ${ready.softState.role}, leader ${ready.softState.leaderId ?? 'unknown'}`)
     }
     if (ready.membership !== undefined) this.#print(`${id} knows voters ${votersText(ready.membership)}`)
+    if (ready.snapshot !== undefined) {
+      disk.log.install(ready.snapshot)
+      disk.chunks = []
+      this.#print(`${id} installs snapshot ${ready.snapshot.index}/${ready.snapshot.term}`)
+    }
     for (const chunk of ready.snapshotChunks) {
       if (chunk.offset === 0) disk.chunks = []
       disk.chunks.push(chunk)
       this.#print(
         `${id} keeps bytes ${chunk.offset}-${chunk.offset + chunk.data.length} of snapshot ${chunk.header.index}`,
       )
-    }
-    if (ready.snapshot !== undefined) {
-      disk.log.install(ready.snapshot)
-      disk.chunks = []
-      this.#print(`${id} installs snapshot ${ready.snapshot.index}/${ready.snapshot.term}`)
     }
     if (ready.entriesToPersist.length > 0) {
       disk.log.append(ready.entriesToPersist)

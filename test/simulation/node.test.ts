@@ -32,6 +32,7 @@ describe('a simulated node', () => {
     expect(total((result) => result.refused)).toBeGreaterThan(0)
     expect(total((result) => result.commits)).toBeGreaterThan(0)
     expect(total((result) => result.topicsDeleted)).toBeGreaterThan(0)
+    expect(total((result) => result.compactedAway)).toBeGreaterThan(0)
   })
 
   test('keeps all that it acknowledged through power losses', { timeout: 3_600_000 }, async () => {

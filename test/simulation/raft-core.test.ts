@@ -49,7 +49,7 @@ test('three voters and an observer keep their leader for 24 hours without faults
 })
 
 describe('the simulation finds the bug when', () => {
-  test.each(Object.entries(mutations))('%s', { timeout: 120_000 }, (_name, mutation) => {
+  test.each(Object.entries(mutations))('%s', { timeout: 300_000 }, (_name, mutation) => {
     const maxSeeds = 2000
     for (let seed = 1; seed <= maxSeeds; seed++) {
       try {

@@ -9,6 +9,8 @@ export interface BrokerProcessOptions {
   /** `PLAINTEXT://127.0.0.1:0` by default: a port that is free. */
   readonly listeners?: string
   readonly config?: Readonly<Record<string, string | number>>
+  /** `ulimit -n`, as a shell sets it; the test's own when left out. */
+  readonly maxOpenFiles?: number
 }
 
 /** `rookery start` in a process of its own, as a user runs it. */
@@ -16,10 +18,14 @@ export class BrokerProcess implements AsyncDisposable {
   readonly program: RunningProgram
 
   /** Starts it; `whenServing` tells when it answers. */
-  constructor({ folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {} }: BrokerProcessOptions) {
+  constructor({ folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {}, maxOpenFiles }: BrokerProcessOptions) {
     const settings = { 'log.dirs': folder, listeners, ...config }
     const overrides = Object.entries(settings).flatMap(([key, value]) => ['--override', `${key}=${value}`])
-    this.program = startProgram(process.execPath, [program, 'start', '--log-format', 'json', ...overrides])
+    const args = [program, 'start', '--log-format', 'json', ...overrides]
+    this.program =
+      maxOpenFiles === undefined
+        ? startProgram(process.execPath, args)
+        : startProgram('sh', ['-c', `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`, process.execPath, ...args])
   }
 
   static async start(options: BrokerProcessOptions): Promise<BrokerProcess> {

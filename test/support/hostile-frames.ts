@@ -1,5 +1,7 @@
+import { gzipSync } from 'node:zlib'
 import { servedApis } from '../../src/api/registry.ts'
 import { zeroUuid } from '../../src/base/index.ts'
+import { crc32c } from '../../src/protocol/crc32c.ts'
 import { buildBatch, type Codec, encodeRequest, type MessageInput } from '../../src/protocol/index.ts'
 import type { ApiMessage } from '../../src/protocol/message.ts'
 import type { Field, Fields } from '../../src/protocol/schema.ts'
@@ -86,6 +88,43 @@ const settings = [
 ]
 const settingValues = ['', 'compact', 'delete', '-1', '1', '1048588', '99999999999999999999', 'NaN', 'zstd', '\0', null]
 
+/** What clients of other protocols begin with. */
+const foreignBeginnings: readonly Buffer[] = [
+  Buffer.from('16030100c8010000c40303', 'hex'), // TLS 1.2 ClientHello
+  Buffer.from('160301', 'hex'),
+  Buffer.from('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'),
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  Buffer.from('SSH-2.0-OpenSSH_9.6\r\n'),
+  Buffer.from('*1\r\n$4\r\nPING\r\n'),
+  Buffer.from('0000000c002c000000000000', 'hex'), // ZooKeeper's connect
+  Buffer.from('0000001060820000', 'hex'), // a GSSAPI token, as SASL sent it before its handshake had frames
+  Buffer.from('0000000d00616c69636500736563726574', 'hex'), // SASL PLAIN's token, without a request around it
+  Buffer.alloc(64),
+  Buffer.alloc(64, 0xff),
+]
+
+/** Sections of tagged fields: unknown ones, one twice, out of order, and lengths and counts that are not there. */
+const taggedFields: readonly Buffer[] = [
+  '0163020102',
+  '02050005010203',
+  '0205000500',
+  '0a0000',
+  'ffffffff0f',
+  '01ffffffff0f00',
+  '0100ffffffff0f',
+  '0100ffffff7f',
+  '0100808080800000',
+].map((hex) => Buffer.from(hex, 'hex'))
+
+/** Batches that unpack to a thousand times their size, with a right header and CRC. */
+const bombs: readonly Buffer[] = [8, 80].map((mebibytes) => {
+  const header = buildBatch({ records: [{ timestamp: 1_700_000_000_000, key: Buffer.from('k') }], codec: 'gzip' })
+  const batch = Buffer.concat([header.subarray(0, 61), gzipSync(Buffer.alloc(mebibytes * 2 ** 20))])
+  batch.writeInt32BE(batch.length - 12, 8)
+  batch.writeUInt32BE(crc32c(batch.subarray(21)), 17)
+  return batch
+})
+
 /**
  * Frames that a broken or hostile client could send: messages made from the declarations of all served APIs with odd values,
  * most of them then damaged. The same seed makes the same frames.
@@ -103,6 +142,7 @@ export class HostileFrames {
   /** What one connection sends: sound requests, in most cases with a damaged one behind them. */
   batch(): HostileFrame[] {
     const choices = this.#choices
+    if (choices.chance(0.01)) return [{ bytes: choices.of(foreignBeginnings), what: 'another protocol' }]
     const frames = Array.from({ length: choices.int(8) }, () => this.#sound())
     if (frames.length === 0 || choices.chance(0.7)) {
       const { bytes, what } = this.#sound()
@@ -134,7 +174,7 @@ export class HostileFrames {
     const notes: string[] = []
     for (let times = 1 + choices.int(3); times > 0; times--) {
       const at = choices.int(body.length)
-      const kind = choices.int(10)
+      const kind = choices.int(12)
       notes.push(`${kind}@${at}`)
       if (kind === 0) body = body.subarray(0, at)
       else if (kind === 1) for (let i = 0; i < 3; i++) body[choices.int(body.length)] = choices.int(256)
@@ -149,10 +189,15 @@ export class HostileFrames {
       else if (kind === 8 && choices.chance(0.2))
         body.writeInt16BE(choices.of([...int16s, 4, 27, 75, 999]), choices.of([0, 2]))
       else if (kind === 9) body[at] = body[at]! ^ (1 << choices.int(8))
+      // The last byte of a flexible version says that no tagged fields follow.
+      else if (kind === 10) body = Buffer.concat([body.subarray(0, -1), choices.of(taggedFields)])
+      // The right body for another version, served or not.
+      else if (kind === 11 && body.length >= 4)
+        body.writeUInt16BE((body.readUInt16BE(2) + choices.of([-1, 1, 2])) & 0xffff, 2)
       if (body.length < 8) break
     }
     const bytes = framed(body)
-    if (choices.chance(0.02)) bytes.writeInt32BE(choices.of(int32s), 0)
+    if (choices.chance(0.02)) bytes.writeInt32BE(choices.of([...int32s, bytes.length - 5, bytes.length - 3]), 0)
     return { bytes, what: `${what} damaged ${notes.join(' ')}: ${bytes.subarray(0, 300).toString('hex')}` }
   }
 
@@ -226,16 +271,21 @@ export class HostileFrames {
     const { topics, groups, memberIds } = this.#known
     if (choices.chance(0.1)) return choices.of(oddStrings)
     if (/group/i.test(name) || name === 'key' || name === 'coordinatorKeys') return choices.of(groups)
-    if (/member/i.test(name)) return memberIds.length > 0 && choices.chance(0.7) ? choices.of(memberIds) : ''
+    if (/member/i.test(name)) {
+      // The same draws whether any are known yet, so that a batch can be made again.
+      const [isWanted, place] = [choices.chance(0.7), choices.float()]
+      return (isWanted ? memberIds[Math.floor(place * memberIds.length)] : undefined) ?? ''
+    }
     if (name === 'value') return choices.of(settingValues) ?? ''
     if (/protocol/i.test(name)) return choices.of(['consumer', 'range', 'connect', ''])
     if (name === 'name' && choices.chance(0.3)) return choices.of(['range', 'consumer', ...settings])
     if (/config/i.test(name)) return choices.of(settings)
-    return choices.of(topics)
+    return choices.chance(0.1) ? `mass-${choices.int(100)}` : choices.of(topics)
   }
 
   #records(): Buffer {
     const choices = this.#choices
+    if (choices.chance(0.003)) return choices.of(bombs)
     const records = Array.from({ length: 1 + choices.int(4) }, () => ({
       timestamp: choices.of([Date.now(), 0, -1, Date.now() + 1e10, 2 ** 53 - 1]),
       key: choices.chance(0.3) ? null : choices.bytes(choices.int(10)),

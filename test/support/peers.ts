@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, test } from 'vitest'
 
 /** A program of others that tests run Rookery against. `kafka-compiled`: Apache Kafka, for a Java program of the test's own. */
-export type PeerName = 'kcat' | 'kafka' | 'kafka-compiled'
+export type PeerName = 'bash' | 'zsh' | 'fish' | 'kcat' | 'kafka' | 'kafka-compiled'
 
 /** How to start a peer: `spawn(peer.command, [...peer.args, ...])`. */
 export interface Peer {
@@ -25,9 +25,9 @@ export const kafkaJars = join(import.meta.dirname, '../../node_modules/.cache/ka
 
 /** Looks for a peer on this machine. */
 export function findPeer(name: PeerName, jars = kafkaJars): Peer | MissingPeer {
-  if (name === 'kcat') {
-    if (starts('kcat', '-V')) return { command: 'kcat', args: [] }
-    return { missing: 'kcat', remedy: 'apt-get install kcat' }
+  if (name === 'kcat' || name === 'bash' || name === 'zsh' || name === 'fish') {
+    if (starts(name, name === 'kcat' ? '-V' : '--version')) return { command: name, args: [] }
+    return { missing: name, remedy: `apt-get install ${name}` }
   }
   if (!existsSync(join(jars, '.complete'))) {
     return { missing: "Apache Kafka's tools", remedy: 'scripts/kafka-jars.sh' }

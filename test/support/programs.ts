@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { until } from './condition.ts'
 import type { Peer } from './peers.ts'
@@ -111,4 +112,18 @@ export function startProgram(
 function collect(stream: Readable, add: (text: string) => void): void {
   stream.setEncoding('utf8')
   stream.on('data', add)
+}
+
+/** The most that a process ever held in memory. Linux only. */
+export async function peakResidentBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
+}
+
+/** Processor time that a process used, user and system. Linux only. */
+export async function cpuSeconds(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
+  // User and system time are fields 14 and 15, in ticks of 10 ms; the second field, the name, may hold blanks.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
 }

@@ -58,6 +58,7 @@ test('every example that is marked is run here or from the package', () => {
     'file=shared/vitest.config.ts',
     'file=shared/payments.test.ts',
     'rookery',
+    'tasks',
   ])
 })
 

@@ -1,10 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../base/index.ts'
 import { KafkaClientError } from '../../network/index.ts'
 import { NetworkError, type Platform } from '../../platform/index.ts'
 import { apis, type MetadataResponse } from '../../protocol/index.ts'
+import { UsageError } from '../exit.ts'
 import { BrokerConnection } from './connection.ts'
-import { ClusterUnreachableError, expectNoError, RequestRefusedError } from './errors.ts'
+import {
+  ClusterUnreachableError,
+  connectionFaultText,
+  expectNoError,
+  RequestRefusedError,
+  UnknownTopicError,
+} from './errors.ts'
 
 export interface ClusterOptions {
   readonly platform: Pick<Platform, 'network' | 'timers' | 'clock' | 'random'>
@@ -27,6 +33,8 @@ export interface PartitionMetadata {
   readonly leaderId: number
   readonly replicas: readonly number[]
   readonly isr: readonly number[]
+  /** Replicas that are on no broker that is up. */
+  readonly offlineReplicas: readonly number[]
 }
 
 /** Time between two tries. */
@@ -40,7 +48,6 @@ export class Cluster {
   readonly platform: ClusterOptions['platform']
   readonly timeoutMs: number
   readonly #addresses: readonly Address[]
-  readonly #bootstrapServers: string
   readonly #connections = new Map<string, Promise<BrokerConnection>>()
   /** By node id, as the last metadata told. */
   readonly #brokers = new Map<number, Address>()
@@ -56,7 +63,6 @@ export class Cluster {
   private constructor(options: ClusterOptions) {
     this.platform = options.platform
     this.timeoutMs = options.timeoutMs
-    this.#bootstrapServers = options.bootstrapServers
     this.#addresses = parseBootstrapServers(options.bootstrapServers)
   }
 
@@ -68,17 +74,21 @@ export class Cluster {
         return await this.#connection(address)
       } catch (error) {
         if (!isConnectionFault(error)) throw error
-        faults.push(messageOf(error))
+        faults.push(connectionFaultText(error))
       }
     }
-    const help = `Is a broker running at ${this.#bootstrapServers}? \`rookery start\` starts one; --bootstrap-server names another`
-    throw new ClusterUnreachableError(`${faults.join('; ')}. ${help}`)
+    throw new ClusterUnreachableError([...new Set(faults)].join('; '))
   }
 
   /** The one that takes changes of topics; any broker of a cluster that hides its controller, and passes them on. */
   async controller(): Promise<BrokerConnection> {
     const { controllerId } = await this.refresh([])
     return this.#brokers.has(controllerId) ? await this.broker(controllerId) : await this.any()
+  }
+
+  /** Every broker's address, by node id, as the last metadata told. */
+  get addresses(): ReadonlyMap<number, Address> {
+    return this.#brokers
   }
 
   /** Every broker that the cluster knows. */
@@ -130,6 +140,7 @@ export class Cluster {
     const connection = await this.any()
     const topics = names === null ? null : names.map((name) => ({ name }))
     const metadata = await connection.call(apis.Metadata, { topics, allowAutoTopicCreation: false })
+    if (names === null) this.#topics.clear() // of those that were deleted nothing is told
     this.#learn(metadata)
     return metadata
   }
@@ -168,9 +179,18 @@ export class Cluster {
     const answer = metadata.topics.find((each) => each.name === name)
     // A topic that isn't there is told so at once; only one that was just created may take a moment to show.
     const missing = answer?.errorCode === unknownTopicOrPartition && !create
-    if (missing) throw new ClusterUnreachableError(`There is no topic ${name}`)
+    if (missing) throw new UnknownTopicError(name, await this.#nearestTopic(name))
     expectNoError(`Topic ${name}`, answer?.errorCode ?? unknownTopicOrPartition)
     return this.#topics.get(name)!
+  }
+
+  /** For a name that may be mistyped; undefined when no other is like it. */
+  async #nearestTopic(name: string): Promise<string | undefined> {
+    const { nearestOf } = await import('../../config/index.ts')
+    return nearestOf(
+      name,
+      (await this.allTopics()).map((topic) => topic.name),
+    )
   }
 
   #learn(metadata: MetadataResponse): void {
@@ -183,6 +203,7 @@ export class Cluster {
         leaderId: each.leaderId,
         replicas: each.replicaNodes,
         isr: each.isrNodes,
+        offlineReplicas: each.offlineReplicas,
       }))
       known.sort((left, right) => left.partition - right.partition)
       this.#topics.set(name, { name, isInternal, partitions: known })
@@ -205,7 +226,7 @@ export class Cluster {
   }
 }
 
-interface Address {
+export interface Address {
   readonly host: string
   readonly port: number
 }
@@ -213,14 +234,14 @@ interface Address {
 const unknownTopicOrPartition = 3
 const leaderNotAvailable = 5
 
-/** Throws `ClusterUnreachableError` for a text that names no address. */
+/** Throws `UsageError` for a text that names no address. */
 export function parseBootstrapServers(text: string): readonly Address[] {
   return text.split(',').map((part) => {
     const match = /^\s*(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:[\]/]+))(?::(\d{1,5}))?\s*$/.exec(part)
     const host = match?.[1] ?? match?.[2]
     const port = Number(match?.[3] ?? 9092)
     if (host === undefined || port < 1 || port > 65_535) {
-      throw new ClusterUnreachableError(`--bootstrap-server ${part}: allowed is host:port, such as localhost:9092`)
+      throw new UsageError(`--bootstrap-server ${part}: allowed is host:port, such as localhost:9092`)
     }
     return { host, port }
   })

@@ -63,6 +63,11 @@ export class BrokerConnection {
     return this.#client.isOpen
   }
 
+  /** By API key. */
+  get served(): ReadonlyMap<number, VersionRange> {
+    return this.#served
+  }
+
   /** Whether a request of this API can be understood at all. */
   serves(api: Api): boolean {
     return this.#newestShared(api) !== undefined

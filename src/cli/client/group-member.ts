@@ -24,20 +24,20 @@ const unknownMemberId = 25
 const memberIdRequired = 79
 
 /**
- * A member of a classic consumer group with one topic, which shares partitions by Kafka's range assignor. `join` until it has
+ * A member of a classic consumer group, which shares partitions by Kafka's range assignor. `join` until it has
  * partitions; `heartbeat` at least every three seconds; join again when that, or `commit`, says so; `leave` at the end.
  */
 export class GroupMember {
   readonly #cluster: Cluster
   readonly #groupId: string
-  readonly #topic: string
+  readonly #topics: readonly string[]
   #memberId = ''
   #generationId = -1
 
-  constructor(cluster: Cluster, groupId: string, topic: string) {
+  constructor(cluster: Cluster, groupId: string, topics: readonly string[]) {
     this.#cluster = cluster
     this.#groupId = groupId
-    this.#topic = topic
+    this.#topics = topics
   }
 
   /** The partitions that are this member's now; waits for the other members. Throws `RequestRefusedError`. */
@@ -89,7 +89,7 @@ export class GroupMember {
 
   async #join(): Promise<JoinGroupResponse | 'again'> {
     const coordinator = await this.#cluster.coordinatorOf(this.#groupId)
-    const metadata = encodeVersioned(ConsumerProtocolSubscription, 1, { topics: [this.#topic] })
+    const metadata = encodeVersioned(ConsumerProtocolSubscription, 1, { topics: this.#topics })
     const request = {
       groupId: this.#groupId,
       sessionTimeoutMs,

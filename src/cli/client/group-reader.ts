@@ -9,11 +9,13 @@ import { type From, startingOffsets } from './starting-offsets.ts'
 
 export interface GroupReaderOptions {
   readonly groupId: string
-  readonly topic: string
+  readonly topics: readonly string[]
   /** Where a partition begins in which the group has committed nothing. */
   readonly from: From
   /** Ends when every partition that this member has was read to the end that it had when it was assigned. */
   readonly untilEnd: boolean
+  /** False: the group's offsets stay where they are. */
+  readonly commits: boolean
   readonly handlers: FetcherHandlers
 }
 
@@ -32,7 +34,7 @@ export class GroupReader {
   constructor(cluster: Cluster, options: GroupReaderOptions) {
     this.#cluster = cluster
     this.#options = options
-    this.#member = new GroupMember(cluster, options.groupId, options.topic)
+    this.#member = new GroupMember(cluster, options.groupId, options.topics)
   }
 
   /** Resolves after `stop`, or at the end, when everything that was taken is committed and the group is left. */
@@ -94,6 +96,7 @@ export class GroupReader {
 
   /** Commits what moved since the last time. */
   async #commit(fetcher: Fetcher, committed: Map<string, number>): Promise<'ok' | 'rejoin'> {
+    if (!this.#options.commits) return 'ok'
     const moved = fetcher.positions
       .map(({ topic, partition, nextOffset }) => ({ topic, partition, nextOffset }))
       .filter((position) => committed.get(placeName(position)) !== position.nextOffset)

@@ -3,7 +3,7 @@ import type { Cluster } from './cluster.ts'
 import { expectNoError, RequestRefusedError } from './errors.ts'
 import { fetchCommitted } from './groups.ts'
 import { earliest, groupByTopic, listOffsets, type Place, placeName } from './offsets.ts'
-import { type From, startingOffsets } from './starting-offsets.ts'
+import { type Froms, startingOffsetsEach } from './starting-offsets.ts'
 
 export interface OffsetReset extends Place {
   /** Null: nothing is committed. */
@@ -15,14 +15,14 @@ export interface OffsetReset extends Place {
 }
 
 /**
- * Where a group would go on, for every partition of `topics`; without any, of those that the group has committed. Changes
- * nothing.
+ * Where a group would go on, for every partition of `topics` that `to` names; without topics, of those that the group has
+ * committed. Changes nothing.
  */
 export async function planReset(
   cluster: Cluster,
   groupId: string,
   topics: readonly string[],
-  to: From,
+  to: Froms,
 ): Promise<readonly OffsetReset[]> {
   const committed = await fetchCommitted(cluster, groupId)
   const committedBy = new Map(committed.map((each) => [placeName(each), each.committedOffset]))
@@ -35,7 +35,7 @@ export async function planReset(
     }
   }
   const firsts = await listOffsets(cluster, places, earliest)
-  const ranges = await startingOffsets(cluster, places, to)
+  const ranges = await startingOffsetsEach(cluster, places, to)
   return ranges.map(({ topic, partition, nextOffset, endOffset }) => {
     const name = placeName({ topic, partition })
     const newOffset = Math.min(Math.max(nextOffset, firsts.get(name) ?? 0), endOffset)

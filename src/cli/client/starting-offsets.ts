@@ -11,17 +11,60 @@ export type From =
   /** The first record at or after it; milliseconds since 1970. */
   | { readonly kind: 'time'; readonly timestamp: number }
 
-/** What `parseFrom` takes, for people. */
-export const placesAllowed = 'latest, beginning, an offset, a time such as 2026-01-31T12:00:00Z, or -N for the last N'
+/** What `parseFroms` takes, for people. */
+export const placesAllowed =
+  'latest, beginning, an offset, a time such as 2026-01-31T12:00:00Z or 90m (ago), -N for the last N, or one for each partition: 0:100,1:-5'
+
+const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Undefined for a text that means none of these. */
-export function parseFrom(text: string): From | undefined {
+export function parseFrom(text: string, nowMs = Date.now()): From | undefined {
   if (text === 'latest' || text === 'end') return { kind: 'latest' }
   if (text === 'beginning' || text === 'earliest') return { kind: 'beginning' }
   if (/^\d{1,15}$/.test(text)) return { kind: 'offset', offset: Number(text) }
   if (/^-\d{1,15}$/.test(text)) return { kind: 'last', count: Number(text.slice(1)) }
+  const ago = /^(\d{1,6})([smhd])$/.exec(text)
+  if (ago !== null) return { kind: 'time', timestamp: nowMs - Number(ago[1]) * unitMs[ago[2] as keyof typeof unitMs] }
   const timestamp = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(timestamp) || timestamp < 0 ? undefined : { kind: 'time', timestamp }
+}
+
+/** A place for all partitions, or one for some of them: `0:100,2:beginning`. */
+export type Froms = { readonly all: From } | { readonly byPartition: ReadonlyMap<number, From> }
+
+/** Undefined for a text that means none of these. */
+export function parseFroms(text: string): Froms | undefined {
+  const all = parseFrom(text)
+  if (all !== undefined) return { all }
+  const byPartition = new Map<number, From>()
+  for (const part of text.split(',')) {
+    const match = /^(\d{1,9}):(.+)$/.exec(part)
+    const from = parseFrom(match?.[2] ?? '')
+    if (match === null || from === undefined) return undefined
+    byPartition.set(Number(match[1]), from)
+  }
+  return { byPartition }
+}
+
+/** What is meant for a partition; undefined for one that isn't named. */
+export function fromOf(froms: Froms, partition: number): From | undefined {
+  return 'all' in froms ? froms.all : froms.byPartition.get(partition)
+}
+
+/** `startingOffsets` where partitions differ. Places of partitions that aren't named are left out. */
+export async function startingOffsetsEach(cluster: Cluster, places: readonly Place[], froms: Froms): Promise<Range[]> {
+  const alike = new Map<string, { readonly from: From; readonly places: Place[] }>()
+  for (const place of places) {
+    const from = fromOf(froms, place.partition)
+    if (from === undefined) continue
+    const key = JSON.stringify(from)
+    const group = alike.get(key) ?? { from, places: [] }
+    alike.set(key, group)
+    group.places.push(place)
+  }
+  const ranges: Range[] = []
+  for (const group of alike.values()) ranges.push(...(await startingOffsets(cluster, group.places, group.from)))
+  return ranges
 }
 
 export interface Range extends Place {

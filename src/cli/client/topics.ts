@@ -1,7 +1,7 @@
 import { apis } from '../../protocol/index.ts'
 import type { Cluster } from './cluster.ts'
-import { describeConfigs } from './configs.ts'
-import { RequestRefusedError } from './errors.ts'
+import { type ConfigEntrySource, describeConfigs } from './configs.ts'
+import { RequestRefusedError, UnknownTopicError } from './errors.ts'
 import { earliest, latest, listOffsets, placeName } from './offsets.ts'
 
 export interface NewTopic {
@@ -74,6 +74,26 @@ export async function createPartitions(
   }))
 }
 
+/**
+ * The topics that names and patterns mean, each once, in their order. A pattern has a `*`, which stands for any text; it matches
+ * topics of Kafka's own only where it begins as they do, with `__`. Throws `UnknownTopicError` for a pattern that matches none;
+ * whether there is a topic of a plain name isn't asked.
+ */
+export async function matchingTopics(cluster: Cluster, patterns: readonly string[]): Promise<readonly string[]> {
+  if (!patterns.some((pattern) => pattern.includes('*'))) return [...new Set(patterns)]
+  const all = await cluster.allTopics()
+  const names = new Set<string>()
+  for (const pattern of patterns) {
+    const expression = new RegExp(`^${pattern.replaceAll(/[^\w*]/g, '\\$&').replaceAll('*', '.*')}$`)
+    const found = pattern.includes('*')
+      ? all.filter((topic) => expression.test(topic.name) && (!topic.isInternal || pattern.startsWith('__')))
+      : [{ name: pattern }]
+    if (found.length === 0) throw new UnknownTopicError(pattern, undefined)
+    for (const { name } of found) names.add(name)
+  }
+  return [...names]
+}
+
 export interface TopicDescription {
   readonly name: string
   readonly partitions: readonly {
@@ -86,19 +106,26 @@ export interface TopicDescription {
     /** Exclusive; null without a leader to ask. */
     readonly endOffset: number | null
   }[]
-  /** What the topic sets for itself. */
+  /** What the topic sets for itself; with `allConfigs` what brokers and defaults say as well. Sorted by key. */
   readonly configs: Readonly<Record<string, string | null>>
+  /** Who says so, by key. */
+  readonly configSources: Readonly<Record<string, ConfigEntrySource>>
 }
 
 /** Throws `RequestRefusedError`, `ClusterUnreachableError`. */
-export async function describeTopic(cluster: Cluster, name: string): Promise<TopicDescription> {
+export async function describeTopic(
+  cluster: Cluster,
+  name: string,
+  options: { readonly allConfigs: boolean },
+): Promise<TopicDescription> {
   const { partitions } = await cluster.topic(name)
   const places = partitions.filter(({ leaderId }) => leaderId >= 0).map(({ partition }) => ({ topic: name, partition }))
   const [first, end, configs] = await Promise.all([
     listOffsets(cluster, places, earliest),
     listOffsets(cluster, places, latest),
-    topicConfigs(cluster, name),
+    describeConfigs(cluster, { kind: 'topic', name }),
   ])
+  const shown = configs.filter(({ source }) => options.allConfigs || source === 'topic')
   return {
     name,
     partitions: partitions.map(({ partition, leaderId, replicas, isr }) => ({
@@ -109,13 +136,9 @@ export async function describeTopic(cluster: Cluster, name: string): Promise<Top
       firstOffset: first.get(placeName({ topic: name, partition })) ?? null,
       endOffset: end.get(placeName({ topic: name, partition })) ?? null,
     })),
-    configs,
+    configs: Object.fromEntries(shown.map(({ key, value }) => [key, value])),
+    configSources: Object.fromEntries(shown.map(({ key, source }) => [key, source])),
   }
-}
-
-async function topicConfigs(cluster: Cluster, name: string): Promise<Readonly<Record<string, string | null>>> {
-  const configs = await describeConfigs(cluster, { kind: 'topic', name })
-  return Object.fromEntries(configs.filter(({ source }) => source === 'topic').map(({ key, value }) => [key, value]))
 }
 
 function refusal(what: string, errorCode: number, message: string | null): RequestRefusedError | undefined {

@@ -1,10 +1,10 @@
 import { RequestRefusedError } from '../client/errors.ts'
 import { deleteGroup, describeGroup, type GroupDescription, listGroups } from '../client/groups.ts'
 import { applyReset, planReset } from '../client/offset-reset.ts'
-import { parseFrom, placesAllowed } from '../client/starting-offsets.ts'
+import { parseFroms, placesAllowed } from '../client/starting-offsets.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { counted, note, show, table } from '../output.ts'
+import { confirmed, counted, note, show, table } from '../output.ts'
 import { printable } from '../table.ts'
 
 export type GroupsOptions = ClusterCommandOptions
@@ -26,10 +26,12 @@ export async function list(options: GroupsOptions): Promise<void> {
   })
 }
 
+/** These groups, or all. */
 export async function describe(ids: readonly string[], options: GroupsOptions): Promise<void> {
   await withCluster(options, async (cluster) => {
     const groups: GroupDescription[] = []
-    for (const id of ids) {
+    const wanted = ids.length > 0 ? ids : (await listGroups(cluster)).map(({ groupId }) => groupId)
+    for (const id of wanted) {
       const group = await describeGroup(cluster, id)
       if (group.state !== 'Dead' || group.offsets.length > 0) groups.push(group)
       else {
@@ -37,11 +39,19 @@ export async function describe(ids: readonly string[], options: GroupsOptions): 
         process.exitCode = exitCodes.fault
       }
     }
-    await show(options, groups, () => groups.map(describedText).join('\n'))
+    await show(options, groups, () =>
+      groups.length === 0 && ids.length === 0 ? 'No groups\n' : groups.map(describedText).join('\n'),
+    )
   })
 }
 
-export async function remove(ids: readonly string[], options: GroupsOptions): Promise<void> {
+export interface DeleteOptions extends GroupsOptions {
+  readonly yes?: boolean
+}
+
+export async function remove(ids: readonly string[], options: DeleteOptions): Promise<void> {
+  const question = `Delete ${counted(ids.length, 'group')} with all offsets (${ids.join(', ')})?`
+  if (options.yes !== true && !(await confirmed(question))) return
   await withCluster(options, async (cluster) => {
     const deleted: { readonly groupId: string; readonly error?: string }[] = []
     for (const groupId of ids) {
@@ -68,7 +78,7 @@ export interface ResetOptions extends GroupsOptions {
 
 /** Shows where the group would go on, and sets it only when told to. */
 export async function resetOffsets(groupId: string, options: ResetOptions): Promise<void> {
-  const to = parseFrom(options.to)
+  const to = parseFroms(options.to)
   if (to === undefined) throw new UsageError(`--to ${options.to}: allowed is ${placesAllowed}`)
   await withCluster(options, async (cluster) => {
     const resets = await planReset(cluster, groupId, options.topic ?? [], to)
@@ -95,7 +105,13 @@ export async function resetOffsets(groupId: string, options: ResetOptions): Prom
 
 function describedText(group: GroupDescription): string {
   const { groupId, state, assignor, coordinator, members, offsets } = group
-  const facts = [state, counted(members.length, 'member'), ...(assignor === '' ? [] : [`assignor ${assignor}`])]
+  const lag = offsets.reduce((sum, each) => sum + (each.lag ?? 0), 0)
+  const facts = [
+    state,
+    `lag ${lag}`,
+    counted(members.length, 'member'),
+    ...(assignor === '' ? [] : [`assignor ${assignor}`]),
+  ]
   const head = `${printable(groupId)}: ${printable(facts.join(', '))}, coordinator ${printable(coordinator)}\n`
   const clients = new Map(members.map((member) => [member.memberId, `${member.clientId}@${member.host}`]))
   const offsetTable = table(

@@ -12,7 +12,8 @@ import {
 } from '../../node/index.ts'
 import { createRealPlatform, type Platform } from '../../platform/index.ts'
 import { createLogger, type Logger, type LogLevel } from '../../telemetry/index.ts'
-import { exitCodes, reportOf } from '../exit.ts'
+import { exitCodes } from '../exit.ts'
+import { reportOf } from '../fault-report.ts'
 import { hasColors, note } from '../output.ts'
 
 export interface StartOptions {

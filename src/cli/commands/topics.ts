@@ -1,15 +1,17 @@
+import type { Cluster } from '../client/cluster.ts'
 import { alterConfigs, type ConfigChange } from '../client/configs.ts'
 import {
   createPartitions,
   createTopics,
   deleteTopics,
   describeTopic,
+  matchingTopics,
   type TopicDescription,
   type TopicOutcome,
 } from '../client/topics.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { counted, note, show, table } from '../output.ts'
+import { confirmed, counted, note, show, table } from '../output.ts'
 import { parseSettings } from '../settings.ts'
 import { printable } from '../table.ts'
 
@@ -19,10 +21,14 @@ export interface ListOptions extends TopicsOptions {
   readonly internal?: boolean
 }
 
-export async function list(options: ListOptions): Promise<void> {
+/** Those that names and patterns mean, or all. */
+export async function list(patterns: readonly string[], options: ListOptions): Promise<void> {
   await withCluster(options, async (cluster) => {
-    const topics = (await cluster.allTopics())
-      .filter((topic) => options.internal === true || !topic.isInternal)
+    const all = await cluster.allTopics()
+    const wanted = patterns.length === 0 ? undefined : new Set(await matchingTopics(cluster, patterns))
+    for (const name of wanted ?? []) if (!all.some((topic) => topic.name === name)) await refuseUnknown(cluster, name)
+    const topics = all
+      .filter((topic) => wanted?.has(topic.name) ?? (options.internal === true || !topic.isInternal))
       .map(({ name, partitions, isInternal }) => ({
         name,
         partitions: partitions.length,
@@ -41,6 +47,14 @@ export async function list(options: ListOptions): Promise<void> {
       )
     })
   })
+}
+
+/** `topics crate` is read as `topics list crate`: whoever mistyped a command is told of that. */
+async function refuseUnknown(cluster: Cluster, name: string): Promise<void> {
+  const { nearestOf } = await import('../../config/index.ts')
+  const command = nearestOf(name, ['list', 'create', 'describe', 'alter', 'delete'])
+  if (command !== undefined) throw new UsageError(`There is no topic ${name}. Did you mean \`topics ${command}\`?`)
+  await cluster.topic(name)
 }
 
 export interface CreateOptions extends TopicsOptions {
@@ -106,10 +120,13 @@ export async function alter(names: readonly string[], options: AlterOptions): Pr
 }
 
 export interface DeleteOptions extends TopicsOptions {
+  readonly yes?: boolean
   readonly ifExists?: boolean
 }
 
 export async function remove(names: readonly string[], options: DeleteOptions): Promise<void> {
+  const question = `Delete ${counted(names.length, 'topic')} with all records (${names.join(', ')})?`
+  if (options.yes !== true && !(await confirmed(question))) return
   await withCluster(options, async (cluster) => {
     const deleted = await deleteTopics(cluster, names)
     const tolerated = options.ifExists === true ? unknownTopicOrPartition : undefined
@@ -117,27 +134,43 @@ export async function remove(names: readonly string[], options: DeleteOptions): 
   })
 }
 
-export async function describe(names: readonly string[], options: TopicsOptions): Promise<void> {
+export interface DescribeOptions extends TopicsOptions {
+  readonly all?: boolean
+}
+
+/** Those that names and patterns mean, or all but Kafka's own. */
+export async function describe(patterns: readonly string[], options: DescribeOptions): Promise<void> {
   await withCluster(options, async (cluster) => {
     const topics: TopicDescription[] = []
-    for (const name of names) topics.push(await describeTopic(cluster, name))
+    for (const name of await matchingTopics(cluster, patterns.length === 0 ? ['*'] : patterns)) {
+      topics.push(await describeTopic(cluster, name, { allConfigs: options.all === true }))
+    }
     await show(options, topics, () => topics.map(describedText).join('\n'))
   })
 }
 
-function describedText({ name, partitions, configs }: TopicDescription): string {
+function describedText({ name, partitions, configs, configSources }: TopicDescription): string {
   const records = partitions.reduce((sum, { firstOffset, endOffset }) => sum + (endOffset ?? 0) - (firstOffset ?? 0), 0)
-  const settings = Object.entries(configs).map(([key, value]) => `  ${key}=${value ?? '(hidden)'}\n`)
+  const settings = Object.entries(configs).map(([key, value]) => {
+    const source = configSources[key]
+    return `  ${key}=${value ?? '(hidden)'}${source === 'topic' ? '' : ` (${source})`}\n`
+  })
   const head = `${printable(name)}: ${counted(partitions.length, 'partition')}, offsets span ${counted(records, 'record')}\n`
   const columns = [
     { title: 'PARTITION', value: (each: (typeof partitions)[number]) => each.partition },
     { title: 'LEADER', value: (each: (typeof partitions)[number]) => (each.leader < 0 ? null : each.leader) },
     { title: 'REPLICAS', value: (each: (typeof partitions)[number]) => each.replicas.join(',') },
     { title: 'ISR', value: (each: (typeof partitions)[number]) => each.isr.join(',') },
+    { title: 'STATE', value: stateOf },
     { title: 'FIRST OFFSET', value: (each: (typeof partitions)[number]) => each.firstOffset },
     { title: 'END OFFSET', value: (each: (typeof partitions)[number]) => each.endOffset },
   ]
   return `${head}${settings.map(printableLine).join('')}${table(columns, partitions)}`
+}
+
+function stateOf({ leader, replicas, isr }: TopicDescription['partitions'][number]): string {
+  if (leader < 0) return 'offline'
+  return isr.length < replicas.length ? 'under-replicated' : 'ok'
 }
 
 /** One line a topic on success; what failed goes to the standard error and makes the exit code. */

@@ -79,6 +79,13 @@ class MemoryFiles implements Files {
     }
   }
 
+  makeDirectorySync(path: string): void {
+    const { entries } = this.#parent('make folder', path)
+    const found = entries.get(posix.basename(path))
+    if (found?.kind === 'file') throw new FileError('make folder', path, 'EEXIST')
+    if (found === undefined) entries.set(posix.basename(path), newDirectory())
+  }
+
   async rename(from: string, to: string): Promise<void> {
     const node = this.#find(from)
     if (node === undefined) throw new FileError('rename', from, 'ENOENT')
@@ -116,6 +123,10 @@ class MemoryFiles implements Files {
 
   async space(): Promise<{ freeBytes: number; totalBytes: number }> {
     return { freeBytes: claimedBytes, totalBytes: claimedBytes }
+  }
+
+  async maxOpen(): Promise<number> {
+    return Number.POSITIVE_INFINITY
   }
 
   async makeTemporaryDirectory(prefix: string): Promise<string> {
@@ -200,6 +211,11 @@ class MemoryHandle implements FileHandle {
   }
 
   async close(): Promise<void> {
+    this.#use('close')
+    this.#isOpen = false
+  }
+
+  closeSync(): void {
     this.#use('close')
     this.#isOpen = false
   }

@@ -56,6 +56,12 @@ export async function lockDirectory(path: string): Promise<DirectoryLock> {
   }
 }
 
+/** The process that holds the lock of a folder at the moment; undefined when none does. Changes nothing. */
+export async function directoryLockHolder(path: string): Promise<number | undefined> {
+  const holder = await attempt(path, () => readHolder(join(path, lockName)))
+  return typeof holder === 'object' && isAlive(holder) ? holder.pid : undefined
+}
+
 /** Makes `lockPath` name this process. Throws `DirectoryLockedError` when it names another one that is alive. */
 async function acquire(folder: string, lockPath: string): Promise<Holder> {
   const mine: Holder = {

@@ -2,18 +2,18 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { assert } from '../../base/index.ts'
-import { FileError, systemCodeOf } from '../errors.ts'
+import { FileError, isOutOfFiles, systemCodeOf } from '../errors.ts'
 import type { DirectoryEntry, DirectoryLock, FileHandle, FileStat, Files, OpenMode } from '../ports.ts'
 import { lockDirectory } from './directory-lock.ts'
+import { maxOpenFiles } from './open-file-limit.ts'
 
 const { O_CREAT, O_RDONLY, O_RDWR } = fs.constants
 const openFlags = { read: O_RDONLY, write: O_RDWR, create: O_RDWR | O_CREAT } as const
 
 /** Files over node:fs. File descriptors and callbacks: node:fs/promises costs twice as much for each call. */
 export class RealFiles implements Files {
-  async open(path: string, mode: OpenMode): Promise<FileHandle> {
-    const fd = await call<number>('open', path, (done) => fs.open(checked(path), openFlags[mode], done))
-    return new RealFileHandle(path, fd)
+  async open(path: string, mode: OpenMode): Promise<RealFileHandle> {
+    return new RealFileHandle(path, await openSoon('open', checked(path), openFlags[mode]))
   }
 
   openSync(path: string, mode: OpenMode): FileHandle {
@@ -25,7 +25,7 @@ export class RealFiles implements Files {
   }
 
   async readFile(path: string, maxBytes: number): Promise<Buffer | undefined> {
-    let file: FileHandle
+    let file: RealFileHandle
     try {
       file = await this.open(path, 'read')
     } catch (error) {
@@ -39,7 +39,7 @@ export class RealFiles implements Files {
       const readBytes = await file.read(content, 0)
       return content.subarray(0, readBytes)
     } finally {
-      await file.close()
+      file.closeSync()
     }
   }
 
@@ -86,6 +86,15 @@ export class RealFiles implements Files {
     for (const folder of missing.reverse()) await this.#makeOne(folder, path)
   }
 
+  makeDirectorySync(path: string): void {
+    try {
+      fs.mkdirSync(checked(path))
+    } catch (error) {
+      const isThere = systemCodeOf(error) === 'EEXIST' && fs.statSync(path, { throwIfNoEntry: false })?.isDirectory()
+      if (isThere !== true) throw failure('make folder', path, error)
+    }
+  }
+
   async #makeOne(folder: string, path: string): Promise<void> {
     try {
       await call('make folder', path, (done) => fs.mkdir(folder, done))
@@ -113,7 +122,7 @@ export class RealFiles implements Files {
 
   async syncDirectory(path: string): Promise<void> {
     if (process.platform === 'win32') return // a folder can't be opened there, and its names are durable by themselves
-    const fd = await call<number>('sync', path, (done) => fs.open(checked(path), O_RDONLY, done))
+    const fd = await openSoon('sync', checked(path), O_RDONLY)
     try {
       await call('sync', path, (done) => fs.fsync(fd, done))
     } finally {
@@ -130,9 +139,30 @@ export class RealFiles implements Files {
     return { freeBytes: stat.bavail * stat.bsize, totalBytes: stat.blocks * stat.bsize }
   }
 
+  maxOpen(): Promise<number> {
+    return maxOpenFiles()
+  }
+
   makeTemporaryDirectory(prefix: string): Promise<string> {
     const start = join(tmpdir(), prefix)
     return call<string>('make folder', start, (done) => fs.mkdtemp(start, done))
+  }
+}
+
+/** How long an open waits for others to close what they have open, and how often it looks. */
+const openPatienceMs = 5000
+const openAgainMs = 20
+
+/** While the process, or the system, has as many files open as it may, another one is opened a little later. */
+async function openSoon(operation: string, path: string, flags: number): Promise<number> {
+  const deadlineMs = performance.now() + openPatienceMs
+  for (;;) {
+    try {
+      return await call<number>(operation, path, (done) => fs.open(path, flags, done))
+    } catch (error) {
+      if (!isOutOfFiles(error) || performance.now() >= deadlineMs) throw error
+      await new Promise((resolve) => setTimeout(resolve, openAgainMs))
+    }
   }
 }
 
@@ -226,6 +256,10 @@ class RealFileHandle implements FileHandle {
       this.#syncFailure = failure('sync', this.path, error)
       throw this.#syncFailure
     }
+  }
+
+  closeSync(): void {
+    this.#run('close', () => fs.closeSync(this.#fd))
   }
 
   close(): Promise<void> {

@@ -25,7 +25,10 @@ function readBuffer(): Buffer {
   return sharedReadBuffer
 }
 
-const socketOptions = { noDelay: true, highWaterMark: queueMarkBytes }
+/** How long a connection is silent before the system asks whether the peer is still there: one that vanished is closed about ten seconds later. */
+const keepAliveInitialDelay = 60_000
+
+const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay, highWaterMark: queueMarkBytes }
 
 /** TCP over node:net. */
 export class RealNetwork implements Network {
@@ -98,7 +101,7 @@ function listenOn(
     server.once('error', onError)
     server.listen({ host: address, port }, () => {
       server.off('error', onError)
-      // Later errors are of one accept (EMFILE ...): that connection was closed by the system, the next may do.
+      // Later errors are of one accept: that connection was closed by the system, the next may do. At EMFILE libuv closes it, and tells nobody.
       server.on('error', () => {})
       resolve(server)
     })

@@ -28,7 +28,7 @@ const realClock: Clock = {
 }
 
 const realTimers: Timers = {
-  set: (delayMs, callback) => new RealTimer(delayMs, callback),
+  set: (delayMs, callback, options) => new RealTimer(delayMs, callback, options?.keepsAlive === true),
   defer: (callback) => {
     setImmediate(callback)
   },
@@ -38,9 +38,11 @@ const realTimers: Timers = {
 const maxDelayMs = 2 ** 31 - 1
 
 class RealTimer implements Timer {
+  readonly #keepsAlive: boolean
   #timeout: NodeJS.Timeout | undefined
 
-  constructor(delayMs: number, callback: () => void) {
+  constructor(delayMs: number, callback: () => void, keepsAlive: boolean) {
+    this.#keepsAlive = keepsAlive
     this.#arm(delayMs, callback)
   }
 
@@ -55,6 +57,6 @@ class RealTimer implements Timer {
     } else {
       this.#timeout = setTimeout(() => this.#arm(delayMs - maxDelayMs, callback), maxDelayMs)
     }
-    this.#timeout.unref()
+    if (!this.#keepsAlive) this.#timeout.unref()
   }
 }

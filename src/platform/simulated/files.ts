@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { assert } from '../../base/index.ts'
 import { DirectoryLockedError, FileError } from '../errors.ts'
 import type { DirectoryEntry, DirectoryLock, FileHandle, FileStat, Files, OpenMode } from '../ports.ts'
@@ -86,6 +87,15 @@ export class SimulatedFiles implements Files {
     })
   }
 
+  makeDirectorySync(path: string): void {
+    const { disk, process } = this.#context
+    process.checkAlive()
+    this.#record('make folder', path)
+    disk.checkFault('make folder', path)
+    if (disk.find(posix.dirname(path))?.kind !== 'directory') throw new FileError('make folder', path, 'ENOENT')
+    disk.makeDirectory(path)
+  }
+
   rename(from: string, to: string): Promise<void> {
     return this.#call('rename', from, () => {
       this.#record('rename to', to)
@@ -147,6 +157,10 @@ export class SimulatedFiles implements Files {
       const freeBytes = Math.max(0, disk.capacityBytes - disk.usedBytes)
       return { freeBytes, totalBytes: disk.capacityBytes }
     })
+  }
+
+  async maxOpen(): Promise<number> {
+    return Number.POSITIVE_INFINITY
   }
 
   makeTemporaryDirectory(prefix: string): Promise<string> {
@@ -256,6 +270,12 @@ class SimulatedFileHandle implements FileHandle {
       this.#begin('close', 0, 0)
       this.#isOpen = false
     })
+  }
+
+  closeSync(): void {
+    assert(this.#inFlight === 0, 'a file is closed only when no call on it is in flight')
+    this.#begin('close', 0, 0)
+    this.#isOpen = false
   }
 
   #write(chunks: readonly Uint8Array[], position: number): void {

@@ -83,6 +83,12 @@ export class RaftLog {
     return this.#memberships.at(-1)!.index
   }
 
+  /** Who votes if what isn't known to be committed is taken back. */
+  get committedMembership(): Membership {
+    const known = this.#memberships.findLast(({ index }) => index <= this.#commitIndex)
+    return (known ?? this.#memberships[0]!).membership
+  }
+
   /** Whether who reads the log from an early entry on learns from it who votes. */
   get tellsMembership(): boolean {
     return this.#memberships.length > 1

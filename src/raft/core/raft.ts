@@ -223,6 +223,14 @@ export class RaftCore {
     return hasVoter(this.#log.membership, this.id, this.directoryId)
   }
 
+  /**
+   * One that was removed by an entry that isn't committed must still be able to lead, and to bring it to its end: it may be the
+   * only one whose log is long enough (thesis §4.2.2). Its own vote isn't counted.
+   */
+  get #mayCampaign(): boolean {
+    return this.hasVote || hasVoter(this.#log.committedMembership, this.id, this.directoryId)
+  }
+
   /** To whom leadership is being handed; null when it isn't. */
   get transferTarget(): NodeId | null {
     return this.#transfer?.to ?? null
@@ -265,7 +273,7 @@ export class RaftCore {
   tick(): void {
     this.#ticks++
     if (this.#role === 'leader') this.#tickLeader()
-    else if (!this.hasVote) this.#tickObserver()
+    else if (!this.#mayCampaign) this.#tickObserver()
     else if (++this.#electionElapsed >= this.#electionTimeout) this.campaign()
   }
 
@@ -346,10 +354,10 @@ export class RaftCore {
 
   /**
    * Starts an election now, as if the timeout had passed. A quorum of one is its own majority: it asks nobody and leads as
-   * soon as its vote is durable. No effect on a leader or on who has no vote.
+   * soon as its vote is durable. No effect on a leader or on who has no vote, nor had one by what is committed.
    */
   campaign(): void {
-    if (this.#role === 'leader' || !this.hasVote) return
+    if (this.#role === 'leader' || !this.#mayCampaign) return
     this.#role = 'preCandidate'
     this.#leaderId = null
     if (this.#quickCampaignsLeft > 0) this.#quickCampaignsLeft--

@@ -182,7 +182,7 @@ export interface ConfirmedRead {
 
 /**
  * What the host must do, in this order: make `snapshot`, then `entriesToPersist`, then `hardState` durable in one step
- * (synced when `mustSync`); keep `snapshotChunks` apart from the log (no sync needed); send `messages`; hand `snapshot`, then
+ * (synced when `mustSync`); then keep `snapshotChunks` apart from the log (no sync needed); send `messages`; hand `snapshot`, then
  * `committedEntries` to the state machine; call `advance`. When a chunk was the last of its snapshot it then puts the
  * whole together and gives it back by `snapshotAssembled`.
  */
@@ -194,7 +194,7 @@ export interface Ready {
   readonly hardState: HardState | undefined
   /** Came from the leader: replaces the whole log. Its chunks were kept before. */
   readonly snapshot: Snapshot | undefined
-  /** In order. */
+  /** In order; of another snapshot than `snapshot`, whose chunks they may replace. */
   readonly snapshotChunks: readonly SnapshotChunk[]
   readonly committedEntries: readonly Entry[]
   /** Undefined when unchanged. */

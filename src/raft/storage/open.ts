@@ -34,6 +34,30 @@ export async function openDurableStorage(
   return await RaftStorage.open({ store, quorumState: quorumStateFile(files, directory), timers, bootstrap })
 }
 
+/**
+ * Whether `directory` holds no Raft log: neither was there ever one, nor anything of one. What the rule for a first boot of several
+ * voters asks: only when all of them are empty may they be formatted as a new quorum. Throws `RaftStorageError` when a store
+ * that is there can't be opened.
+ */
+export async function isDurableStorageEmpty(options: {
+  readonly files: Files
+  readonly directory: string
+  /** As for `openDurableStorage`. */
+  readonly openStore?: (directory: string) => Promise<KeyValueStore>
+}): Promise<boolean> {
+  const { files, directory } = options
+  if ((await files.stat(`${directory}/quorum-state`)) !== undefined) return false
+  if ((await files.list(`${directory}/log`)) === undefined) return true
+  const openStore = options.openStore ?? (await import('./level-store.ts')).openLevelStore
+  const store = await openStore(`${directory}/log`)
+  try {
+    for await (const _ of store.iterate(new Uint8Array(0), Uint8Array.of(255))) return false
+    return true
+  } finally {
+    await store.close()
+  }
+}
+
 /** Nothing survives the process; nothing is loaded for it either. */
 export async function openMemoryStorage({ timers, bootstrap }: OpenOptions): Promise<RaftStorage> {
   return await RaftStorage.open({ store: new MemoryStore(), quorumState: undefined, timers, bootstrap })

@@ -3,6 +3,7 @@ import { assert, messageOf } from '../../base/index.ts'
 import type { Timer, Timers } from '../../platform/index.ts'
 import { MemoryLog } from '../core/memory-log.ts'
 import type {
+  Entry,
   HardState,
   LogIndex,
   LogView,
@@ -151,11 +152,18 @@ export class RaftStorage {
   }
 
   async #persist(ready: Persistable): Promise<void> {
-    const { entriesToPersist, hardState = this.#notedHardState, snapshot } = ready
-    for (const chunk of ready.snapshotChunks) await this.#keepChunk(chunk)
-    if (entriesToPersist.length === 0 && ready.hardState === undefined && snapshot === undefined) {
-      if (ready.snapshotChunks.length > 0) return
-    }
+    const { entriesToPersist, hardState, snapshot, snapshotChunks } = ready
+    const hasState = entriesToPersist.length > 0 || hardState !== undefined || snapshot !== undefined
+    if (hasState) await this.#persistState(entriesToPersist, hardState, snapshot)
+    // After the snapshot, whose own chunks are there already: these may be the first of another one, and replace them.
+    for (const chunk of snapshotChunks) await this.#keepChunk(chunk)
+  }
+
+  async #persistState(
+    entriesToPersist: readonly Entry[],
+    hardState: HardState | undefined = this.#notedHardState,
+    snapshot?: Snapshot,
+  ): Promise<void> {
     this.#notedHardState = undefined
     const firstReplaced = snapshot !== undefined ? this.#firstStoredIndex : (entriesToPersist[0]?.index ?? Infinity)
     if (firstReplaced <= this.#log.lastIndex)
@@ -346,8 +354,7 @@ export class RaftStorage {
     this.#witnessTimer?.cancel()
     this.#witnessTimer = undefined
     const flush = async (): Promise<void> => {
-      if (this.#notedHardState !== undefined)
-        await this.#persist({ entriesToPersist: [], hardState: undefined, snapshot: undefined, snapshotChunks: [] })
+      if (this.#notedHardState !== undefined) await this.#persistState([])
       await this.#witness()
     }
     await this.#enqueue(flush).catch(() => undefined) // who made the failing call was told

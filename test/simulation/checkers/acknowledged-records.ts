@@ -2,7 +2,8 @@ import type { HistoryEvent, SentBatch } from '../node/history.ts'
 import { type Checker, getOrMake, PowerLosses, PropertyViolation, partitionKey } from './checker.ts'
 
 /**
- * What was acknowledged is in the log at the end, at the offset that was told, unless retention deleted it. Where syncs are
+ * What was acknowledged is in the log at the end, at the offset that was told, unless retention deleted it (of a compacted topic
+ * `LastOfEachKey` knows more). Where syncs are
  * in the background a power loss may take what had been acknowledged before it.
  */
 export class AcknowledgedRecords implements Checker {
@@ -12,6 +13,7 @@ export class AcknowledgedRecords implements Checker {
   on(event: HistoryEvent, now: number): void {
     if (event.kind === 'batch-acked') {
       const { batch, baseOffset, sentAt } = event
+      if (batch.topic.isCompacted) return
       if (!batch.topic.isDurable && this.#powerLosses.mayHaveTakenBack(sentAt)) return
       const key = partitionKey(batch.topic, batch.partition)
       getOrMake(this.#acked, key, () => new Map<SentBatch, number>()).set(batch, baseOffset)

@@ -4,6 +4,7 @@ import { Assignments } from './assignments.ts'
 import type { Checker } from './checker.ts'
 import { CommittedOffsets } from './committed-offsets.ts'
 import { HighWatermark } from './high-watermark.ts'
+import { LastOfEachKey } from './last-of-each-key.ts'
 import { LeaderEpochs } from './leader-epochs.ts'
 import { OrderAndUniqueness } from './order-and-uniqueness.ts'
 import { ProducerIds } from './producer-ids.ts'
@@ -15,6 +16,7 @@ import { Topics } from './topics.ts'
 export function allCheckers(): readonly Checker[] {
   return [
     new AcknowledgedRecords(),
+    new LastOfEachKey(),
     new OrderAndUniqueness(),
     new RefusedRecords(),
     new StableReads(),

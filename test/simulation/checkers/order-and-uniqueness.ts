@@ -3,7 +3,7 @@ import { type Checker, PropertyViolation, partitionKey } from './checker.ts'
 
 /**
  * Of what was sent, each record is in the log at most once (idempotent producers send theirs again, the others never do),
- * batches are whole, and those of one producer are in the order in which they were sent. Nothing else is in the log.
+ * batches are whole (but in compacted topics), and those of one producer are in the order in which they were sent. Nothing else is in the log.
  */
 export class OrderAndUniqueness implements Checker {
   readonly #batchOf = new Map<string, SentBatch>()
@@ -32,6 +32,14 @@ export class OrderAndUniqueness implements Checker {
       if (first !== undefined) throw violation(`${value} is at ${first} and again at ${offset}`)
       offsetOf.set(value, offset)
       const place = batch.values.indexOf(value)
+      if (topic.isCompacted) {
+        const before = last.get(batch.order)
+        if (before !== undefined && before.sequence > batch.sequence) {
+          throw violation(`${value} at offset ${offset} comes after ${before.values[0]}, which was sent later,`)
+        }
+        last.set(batch.order, batch)
+        continue
+      }
       if (open === undefined || open.next === open.batch.values.length) {
         // Fetches begin with whole batches; a log start moved by retention is one's first offset.
         if (place !== 0) throw violation(`a batch begins with its record ${place}, ${value}, at offset ${offset}`)

@@ -6,6 +6,8 @@ import { type ClusterWorld, nodeNames } from './world.ts'
 /** How long it waits for a cluster that gets no peace. */
 const longestRecoveryMs = 15_000
 const lookMs = 50
+/** Within this time logs that went offline on a full disk have tried again. */
+const roomCheckMs = 6000
 
 /**
  * Makes the faults: one after the other, or two at once on different nodes. After most of them the cluster may become whole
@@ -24,7 +26,7 @@ export class ClusterNemesis {
 
   /** Starts the nodes, and makes all rounds of the scenario. Nobody is down on purpose when it resolves. */
   async run(): Promise<void> {
-    const { scenario, servers, random, watch, history } = this.#world
+    const { scenario, servers, random, history } = this.#world
     for (const server of servers) {
       server.host.disk.syncUs = scenario.syncUs
       if (random.float() < 0.5) await this.#pass(0, 800)
@@ -33,6 +35,7 @@ export class ClusterNemesis {
     await this.#untilWhole()
     for (let round = 0; round < scenario.rounds; round++) {
       if (history.violation !== undefined) return
+      if (scenario.isVolatile) await this.#untilWhole(Number.POSITIVE_INFINITY)
       await this.#pass(20, 800)
       const [one, other] = this.#pickServers()
       await Promise.all([
@@ -40,7 +43,7 @@ export class ClusterNemesis {
         random.float() < scenario.overlap ? this.#pass(0, 500).then(() => this.#make(this.#draw(), other)) : undefined,
       ])
       for (const server of servers) if (!server.host.isUp) server.start()
-      if (random.float() < 0.6 && !watch.isWhole) await this.#untilWhole()
+      if (random.float() < 0.6) await this.#untilWhole()
     }
   }
 
@@ -142,6 +145,17 @@ export class ClusterNemesis {
       case 'clock-jump':
         host.jumpClock((random.float() < 0.5 ? -1 : 1) * random.int(20 * 60_000))
         break
+      case 'disk-full':
+        server.isExcused = true
+        host.disk.capacityBytes = host.disk.usedBytes + random.int(20_000)
+        await this.#pass(100, 3000)
+        host.disk.capacityBytes = 2 ** 40
+        if (random.float() < 0.5) server.end(false)
+        // It comes back by itself: the logs look for room, and a node that ended is started by its service manager.
+        await this.#downFor(server)
+        await this.#untilUp(server)
+        server.isExcused = false
+        break
       case 'write-error':
       case 'sync-error': {
         const isSync = kind === 'sync-error'
@@ -176,10 +190,19 @@ export class ClusterNemesis {
     if (!server.host.isUp) server.start()
   }
 
-  async #untilWhole(): Promise<void> {
+  async #untilUp(server: Server): Promise<void> {
+    const { simulation, history, timers } = this.#world
+    const startedMs = simulation.nowMs
+    while (!server.isUp && history.violation === undefined && simulation.nowMs - startedMs < longestRecoveryMs) {
+      await sleep(timers, lookMs)
+    }
+    await sleep(timers, roomCheckMs)
+  }
+
+  async #untilWhole(mostMs = longestRecoveryMs): Promise<void> {
     const { simulation, watch, history, timers } = this.#world
     const startedMs = simulation.nowMs
-    while (!watch.isWhole && history.violation === undefined && simulation.nowMs - startedMs < longestRecoveryMs) {
+    while (!watch.isWhole && history.violation === undefined && simulation.nowMs - startedMs < mostMs) {
       await sleep(timers, lookMs)
     }
   }

@@ -10,6 +10,11 @@ export interface ClusterScenario {
   readonly consumerCount: number
   readonly memberCount: number
   readonly committerCount: number
+  /**
+   * Acknowledgements don't wait for syncs: they stand by there being copies, so that no second node loses power before the first
+   * has come back and has everything.
+   */
+  readonly isVolatile: boolean
   /** How long a sync takes on a healthy disk. */
   readonly syncUs: readonly [least: number, most: number]
   /** Faults that may come, each as often as it stands here. */
@@ -35,6 +40,7 @@ export type ClusterFault =
   | 'clock-jump'
   | 'write-error'
   | 'sync-error'
+  | 'disk-full'
 
 const allFaults: readonly ClusterFault[] = [
   'kill',
@@ -57,6 +63,22 @@ const allFaults: readonly ClusterFault[] = [
   'clock-jump',
   'write-error',
   'sync-error',
+  'disk-full',
+]
+
+/** Those in which at most one node loses what it did not sync. */
+const harmlessFaults: readonly ClusterFault[] = [
+  'kill',
+  'power-loss',
+  'power-loss',
+  'stop',
+  'pause',
+  'cut-one-way',
+  'cut-both-ways',
+  'isolate',
+  'cut-client',
+  'delay',
+  'clock-jump',
 ]
 
 const maxMessageBytes = 16_384
@@ -65,6 +87,7 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
   const chance = (share: number) => random.float() < share
   const between = (least: number, most: number) => least + random.int(most - least + 1)
   const pick = <T>(values: readonly T[]): T => values[random.int(values.length)]!
+  const isVolatile = only === undefined && chance(0.25)
   const settings = [
     'min.insync.replicas=2',
     'log.initial.task.delay.ms=0',
@@ -87,10 +110,13 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
       partitionCount: between(1, 2),
       isDurable: true,
       hasRetention: false,
+      isCompacted: false,
       configs: {
         'max.message.bytes': String(maxMessageBytes),
         'internal.segment.bytes': String(pick([20_000, 100_000, 1_000_000])),
-        'flush.messages': '1',
+        ...(isVolatile
+          ? { 'flush.messages': '1000000', 'flush.ms': String(pick([20, 1000, 60_000])) }
+          : { 'flush.messages': '1' }),
         ...(chance(0.5) ? { 'min.insync.replicas': '2' } : {}),
       },
     }),
@@ -121,8 +147,9 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
       [200, 1000],
       [1000, 15_000],
     ] as const),
-    faults: only ?? allFaults.filter(() => chance(0.7)),
+    isVolatile,
+    faults: only ?? (isVolatile ? harmlessFaults : allFaults).filter(() => chance(0.7)),
     rounds: between(2, 6),
-    overlap: pick([0, 0.2, 0.5]),
+    overlap: isVolatile ? 0 : pick([0, 0.2, 0.5]),
   }
 }

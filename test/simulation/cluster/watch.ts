@@ -1,3 +1,4 @@
+import type { BrokerId } from '../../../src/base/index.ts'
 import type { PartitionLog } from '../../../src/log/index.ts'
 import {
   type MetadataImage,
@@ -119,7 +120,7 @@ export class ClusterWatch {
     const known = this.#known.get(keyOf(topic, partition))?.committed ?? 0
     for (const { parts } of this.#watched.values()) {
       const log = parts.logs.get(topic.name, partition)
-      if (log === undefined || log.flushedOffset < known || log.logEndOffset > known) return true
+      if (log === undefined || countedEnd(log) < known || log.logEndOffset > known) return true
     }
     return false
   }
@@ -185,7 +186,10 @@ export class ClusterWatch {
         if (!isCandidate) continue
         const log = parts.logs.get(topic.name, partition.partition)
         if (log === undefined || !log.isOnline) continue
-        const end = log.acksWaitForFlush ? log.flushedOffset : log.logEndOffset
+        // A run that lost what it did not sync is not in the ISR; that the run before it was, the controller knows at its registration.
+        const registered = this.#newest.cluster.broker(nodeId as BrokerId)?.brokerEpoch
+        if (!log.acksWaitForFlush && registered !== parts.coordination.brokerEpoch) continue
+        const end = countedEnd(log)
         if (end >= committed) continue
         fail(
           'candidates have all that is committed',
@@ -206,6 +210,11 @@ function* partitionsOf(image: MetadataImage): Generator<readonly [TopicImage, Pa
 
 function keyOf({ topicId }: TopicImage, partition: number): string {
   return `${topicId}/${partition}`
+}
+
+/** Up to where this replica acknowledges; exclusive. */
+function countedEnd(log: PartitionLog): number {
+  return log.acksWaitForFlush ? log.flushedOffset : log.logEndOffset
 }
 
 /** All records below `end`. */

@@ -5,7 +5,7 @@ import type { TopicPlan } from './scenario.ts'
 
 /** Creates a topic, whatever it takes. */
 export async function createTopic(client: Client, plan: TopicPlan): Promise<SimulatedTopic> {
-  const { name, partitionCount, isDurable, hasRetention, configs } = plan
+  const { name, partitionCount, isDurable, hasRetention, isCompacted, configs } = plan
   for (;;) {
     const answer = await client.request(apis.CreateTopics, 7, {
       topics: [
@@ -30,7 +30,7 @@ export async function createTopic(client: Client, plan: TopicPlan): Promise<Simu
       client.world.history.fail(new Error(created.errorMessage ?? ''))
     if (topicId !== undefined) {
       client.world.history.add({ kind: 'topic-created', name, topicId })
-      return { name, topicId, partitionCount, isDurable, hasRetention }
+      return { name, topicId, partitionCount, isDurable, hasRetention, isCompacted }
     }
     await client.think(50)
   }

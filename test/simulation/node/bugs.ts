@@ -24,6 +24,18 @@ export const bugs: Readonly<Record<string, InjectedBug>> = {
       ),
   },
 
+  'a compacted segment replaces others before it is synced': {
+    wrapPlatform: (platform) =>
+      withFiles(platform, (files) =>
+        overriding(files, {
+          openSync: (path, mode) => {
+            const handle = files.openSync(path, mode)
+            return path.endsWith('.cleaned') ? overriding(handle, { sync: () => Promise.resolve() }) : handle
+          },
+        }),
+      ),
+  },
+
   'a duplicate is answered before its original is durable': {
     openLogs: async (options) => {
       const logs = await openLogManager(options)

@@ -8,6 +8,8 @@ import { type ClientWorld, type Router, type Subject, sleep } from './world.ts'
 const reconnectDelayMs = 30
 /** Bounds the pauses when the faults are over: what is left to do comes to its end. */
 const mostSlowness = 10
+/** A client that sleeps when the faults are over still has time to finish. */
+const longestThinkMs = 20_000
 
 interface Link {
   connection: KafkaClient | undefined
@@ -46,7 +48,8 @@ export class Client {
   /** Up to `most` milliseconds, longer where nothing has happened for some time. */
   think(most: number): Promise<void> {
     const slowness = Math.min(this.world.pace.step(), this.world.isDraining ? mostSlowness : Infinity)
-    return this.sleep((this.platform.random.int(Math.max(1, most * 1000)) / 1000) * slowness)
+    const delayMs = (this.platform.random.int(Math.max(1, most * 1000)) / 1000) * slowness
+    return this.sleep(Math.min(delayMs, longestThinkMs))
   }
 
   chance(share: number): boolean {

@@ -9,6 +9,15 @@ export interface SimulatedTopic {
   readonly isDurable: boolean
   /** Retention may delete records, so that what was acknowledged may be below the log start. */
   readonly hasRetention: boolean
+  /** Records have keys, and only the last of each key has to stay. */
+  readonly isCompacted: boolean
+}
+
+/** The key of a record of a compacted topic, which follows from its value: many records have one of a few. */
+export function keyOf(value: string): string {
+  const [, sequence = '0', index = '0'] = /#(\d+):(\d+)\//.exec(value) ?? []
+  const place = Number(sequence) * 3 + Number(index)
+  return place % 4 === 0 ? `rare${place % 97}` : `key${place % 7}`
 }
 
 /** One batch that a producer made; the same object in every event about it. */

@@ -2,7 +2,7 @@ import type { KafkaClient } from '../../../src/network/index.ts'
 import { apis, type BatchOptions, BatchView, buildBatch, ErrorCode } from '../../../src/protocol/index.ts'
 import { PropertyViolation } from '../checkers/checker.ts'
 import { Client } from './client.ts'
-import type { SentBatch, SimulatedTopic } from './history.ts'
+import { keyOf, type SentBatch, type SimulatedTopic } from './history.ts'
 import type { ProducerPlan } from './scenario.ts'
 import type { ClientWorld, Subject } from './world.ts'
 
@@ -209,7 +209,11 @@ export class Producer {
       `${lane.name}#${sequence}:${i}/`.padEnd(random.int(maxRecordBytes), '.'),
     )
     const options: BatchOptions = {
-      records: values.map((value) => ({ timestamp: clock.now(), key: null, value: Buffer.from(value) })),
+      records: values.map((value) => ({
+        timestamp: clock.now(),
+        key: lane.topic.isCompacted ? Buffer.from(keyOf(value)) : null,
+        value: Buffer.from(value),
+      })),
       codec,
       ...(isIdempotent
         ? { producerId: lane.producerId, producerEpoch: lane.producerEpoch, baseSequence: lane.baseSequence }

@@ -69,7 +69,8 @@ export async function fetchOnce(
       client.onRefused(subjectOf(position))
       return { position, errorCode, records: [], highWatermark, logStartOffset }
     }
-    const records = unpack(bytes ?? Buffer.alloc(0), `${partitionKey(topic, partition)} from offset ${offset}`)
+    const place = `${partitionKey(topic, partition)} from offset ${offset}`
+    const { records, endOffset } = unpack(bytes ?? Buffer.alloc(0), place)
     const wanted = records.filter((record) => record.offset >= offset)
     const fetched = {
       topic,
@@ -82,7 +83,7 @@ export async function fetchOnce(
       sentAt,
     }
     history.add({ kind: 'fetched', fetched })
-    position.offset = (wanted.at(-1)?.offset ?? offset - 1) + 1
+    position.offset = Math.max(offset, endOffset)
     return { position, errorCode, records: wanted, highWatermark, logStartOffset }
   })
 }
@@ -91,19 +92,22 @@ function subjectOf(position: Position | undefined): Subject {
   return position === undefined ? 'anything' : { topic: position.topic.name, partition: position.partition }
 }
 
-function unpack(bytes: Buffer, place: string): SeenRecord[] {
+/** `endOffset`: behind the last batch, which may end in records that were compacted away; exclusive. */
+function unpack(bytes: Buffer, place: string): { readonly records: SeenRecord[]; readonly endOffset: number } {
   const records: SeenRecord[] = []
+  let endOffset = 0
   const view = new BatchView(bytes)
   for (let at = 0; at < bytes.length; at += view.sizeBytes) {
     const check = checkBatch(bytes, at, bytes.length)
     if (check !== 'ok') throw new PropertyViolation('what is read is whole', `${check} in an answer to ${place}`)
     view.moveTo(bytes, at)
     const { leaderEpoch } = view
+    endOffset = view.lastOffset + 1
     for (const { offset, value } of readRecords(view, openRecordBytes(view, maxUnpackedBytes))) {
       records.push({ offset, leaderEpoch, value: value?.toString() ?? '' })
     }
   }
-  return records
+  return { records, endOffset }
 }
 
 /** Where the log starts now; undefined when no answer came. */
@@ -133,8 +137,11 @@ export async function resetIfOutOfRange(client: Client, { position, errorCode }:
   return true
 }
 
-/** Reads a partition from start to end, and tells the history of it. Throws when it can't be read. */
-export async function readAll(reader: Client, topic: SimulatedTopic, partition: number): Promise<void> {
+/**
+ * Reads a partition from start to end, and tells the history of it. Answers how many offsets have no record. Throws when it can't
+ * be read.
+ */
+export async function readAll(reader: Client, topic: SimulatedTopic, partition: number): Promise<number> {
   const position = { topic, partition, offset: 0 }
   const records: SeenRecord[] = []
   for (;;) {
@@ -152,6 +159,6 @@ export async function readAll(reader: Client, topic: SimulatedTopic, partition: 
     const { highWatermark, logStartOffset } = part
     const kept = records.filter(({ offset }) => offset >= logStartOffset)
     reader.world.history.add({ kind: 'final-log', topic, partition, records: kept, logStartOffset, highWatermark })
-    return
+    return highWatermark - logStartOffset - kept.length
   }
 }

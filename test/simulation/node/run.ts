@@ -43,6 +43,8 @@ export interface RunResult {
   readonly fetched: number
   readonly commits: number
   readonly topicsDeleted: number
+  /** Records of compacted topics that were gone at the end. */
+  readonly compactedAway: number
 }
 
 /** Virtual milliseconds that a phase may take, after which something hangs. */
@@ -128,7 +130,11 @@ export async function runNode(options: RunOptions): Promise<RunResult> {
   simulation.network.healAll()
   world.isDraining = true
   await phase('when the faults were over', drainMs, all)
-  await phase('at the end', drainMs, verify(world, topics))
+  let compactedAway = 0
+  const verified = verify(world, topics).then((count) => {
+    compactedAway = count
+  })
+  await phase('at the end', drainMs, verified)
   return {
     traceHash: simulation.traceHash(),
     traceLines: simulation.traceLines,
@@ -141,6 +147,7 @@ export async function runNode(options: RunOptions): Promise<RunResult> {
     fetched: history.count('fetched'),
     commits: history.count('commit-acked'),
     topicsDeleted: history.count('topic-deleted'),
+    compactedAway,
   }
 }
 
@@ -184,8 +191,8 @@ async function listOverAndOver(client: Client): Promise<void> {
   }
 }
 
-/** One more power loss (or clean stop), then everything that is there is read. */
-async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<void> {
+/** One more power loss (or clean stop), then everything that is there is read. Answers how much was compacted away. */
+async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<number> {
   const { server, history, timers, random } = world
   if (random.float() < 0.4) await server.stop()
   server.end(true)
@@ -194,9 +201,14 @@ async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<
   await server.whenUp()
   const reader = new Client(world, 'verifier')
   while ((await listTopics(reader)) === undefined) await reader.think(50)
+  let compactedAway = 0
   for (const topic of topics) {
-    for (let partition = 0; partition < topic.partitionCount; partition++) await readAll(reader, topic, partition)
+    for (let partition = 0; partition < topic.partitionCount; partition++) {
+      const missing = await readAll(reader, topic, partition)
+      if (topic.isCompacted) compactedAway += missing
+    }
   }
   await server.stop()
   if (server.host.isUp) history.fail(new PropertyViolation('the node stops when asked', 'It is still there'))
+  return compactedAway
 }

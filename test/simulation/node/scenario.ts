@@ -25,6 +25,7 @@ export interface TopicPlan {
   readonly partitionCount: number
   readonly isDurable: boolean
   readonly hasRetention: boolean
+  readonly isCompacted: boolean
   readonly configs: Readonly<Record<string, string>>
 }
 
@@ -96,20 +97,28 @@ export function drawScenario(random: Random, powerLossesOnly: boolean): Scenario
     `log.segment.delete.delay.ms=${pick([0, 100, 60_000])}`,
     `metadata.log.max.record.bytes.between.snapshots=${pick([500, 5000, 20_000_000])}`,
     `offsets.topic.num.partitions=${between(1, 4)}`,
+    `log.cleaner.backoff.ms=${pick([20, 200, 15_000])}`,
+    `log.cleaner.io.buffer.size=${pick([1000, 524_288])}`,
+    'log.cleaner.min.cleanable.ratio=0',
+    // Also of the topic of committed offsets, which so is compacted.
+    `log.roll.ms=${pick([300, 604_800_000])}`,
     'message.max.bytes=16384',
     'auto.create.topics.enable=false',
   ]
   const topics = Array.from({ length: between(1, 2) }, (_, i): TopicPlan => {
     const isDurable = powerLossesOnly || chance(0.8)
-    const hasRetention = chance(0.3)
+    const isCompacted = chance(0.3)
+    const hasRetention = !isCompacted && chance(0.3)
     return {
       name: `topic${i}`,
       partitionCount: between(1, 3),
       isDurable,
       hasRetention,
+      isCompacted,
       configs: {
+        ...(isCompacted ? { 'cleanup.policy': 'compact' } : {}),
         'max.message.bytes': String(maxMessageBytes),
-        'internal.segment.bytes': String(pick([20_000, 40_000, 1_000_000])),
+        'internal.segment.bytes': String(isCompacted ? pick([17_000, 20_000]) : pick([20_000, 40_000, 1_000_000])),
         'index.interval.bytes': String(pick([0, 500, 4096])),
         'flush.messages': isDurable ? '1' : String(pick([10, 1_000_000])),
         ...(isDurable ? {} : { 'flush.ms': String(pick([20, 1000])) }),

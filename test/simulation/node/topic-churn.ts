@@ -11,6 +11,7 @@ const plan: TopicPlan = {
   partitionCount: 2,
   isDurable: true,
   hasRetention: false,
+  isCompacted: false,
   configs: { 'internal.segment.bytes': '20000' },
 }
 

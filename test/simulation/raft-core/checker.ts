@@ -128,7 +128,8 @@ export class Checker {
       this.#checkOneChange(node)
       return
     }
-    this.#require(node.core.hasVote, node, `leads term ${term} without a vote`)
+    const isBeingRemoved = node.log.membershipIndex > node.core.commitIndex
+    this.#require(node.core.hasVote || isBeingRemoved, node, `leads term ${term} without a vote`)
     this.#require(known === undefined, node, `leads term ${term}, as node ${known} does`)
     this.#leaders.set(term, node.id)
     // Leader completeness: what was committed in earlier terms; the last of these entries stands for all before it. (A

@@ -90,6 +90,7 @@ export const mutations: Readonly<Record<string, () => Mutation>> = {
     makeLog: (durable, commitIndex) => new TruncatesMatchingSuffix(durable, commitIndex),
   }),
   "an earlier term's entry is committed by counting": () => ({
+    needs: 'elections',
     makeLog: (durable, commitIndex) => new CommitsOldTerms(durable, commitIndex),
   }),
   'a vote goes to a shorter log': () => ({

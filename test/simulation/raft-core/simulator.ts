@@ -26,8 +26,8 @@ export interface Mutation {
   /** What the disk is given instead of `hardState`. */
   readonly alterHardState?: (hardState: HardState) => HardState
   readonly sendsBeforeSync?: boolean
-  /** What the bug needs much of: few voters that change often, or reads from leaders that others take for dead. */
-  readonly needs?: 'changes' | 'reads'
+  /** What the bug needs much of: few voters that change often, reads from leaders that others take for dead, or leaders that crash. */
+  readonly needs?: 'changes' | 'reads' | 'elections'
   /** A read is answered without asking anyone. */
   readonly confirmsReadsAtOnce?: boolean
   /** What comes of another snapshot is added to what there is. */
@@ -164,6 +164,7 @@ export class Simulator {
     this.#random = random
     const changesOften = mutation.needs === 'changes'
     const readsOften = mutation.needs === 'reads'
+    const electsOften = mutation.needs === 'elections'
     const nodeCount = random.pick(changesOften ? [2, 3] : [1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 7])
     const spareCount = random.pick(changesOften ? [2, 3] : [0, 0, 1, 2])
     const voters = Array.from({ length: nodeCount }, (_, i) => {
@@ -193,8 +194,8 @@ export class Simulator {
       longDelay: random.pick([0, 0.01, 0.05]),
       maxLatency: random.pick([2, 5, 15, 40]),
       maxDiskDelay: random.pick([0, 2, 10, 50]),
-      nemesisEvery: readsOften ? 30 : random.pick([30, 100, 300, 1000]),
-      strikesLeaders: random.pick([0, 0.5, 0.9]),
+      nemesisEvery: readsOften || electsOften ? 30 : random.pick([30, 100, 300, 1000]),
+      strikesLeaders: electsOften ? 0.9 : random.pick([0, 0.5, 0.9]),
       kinds: faultKinds.filter(
         (kind) => kind === 'heal' || readsOften || random.chance(kind === 'crash-all' ? 0.2 : 0.6),
       ),
@@ -202,7 +203,7 @@ export class Simulator {
       keptEntries: random.pick([0, 0, 3, 50]),
       proposeEvery: random.pick([3, 10, 30]),
       readEvery: readsOften ? 3 : random.pick([5, 20, 100]),
-      changeEvery: changesOften ? 10 : random.pick([0, 20, 100, 300]),
+      changeEvery: changesOften ? 10 : electsOften ? 0 : random.pick([0, 20, 100, 300]),
       stepsDuringWrite: random.chance(0.5),
     }
     this.#checker = new Checker(
@@ -399,13 +400,13 @@ export class Simulator {
 
   #write(node: SimulatedNode, ready: Ready): void {
     const { disk } = node
-    for (const chunk of ready.snapshotChunks) {
-      if (chunk.offset === 0 && !this.#mutation.keepsStaleChunks) disk.chunks = []
-      disk.chunks.push(chunk)
-    }
     if (ready.snapshot !== undefined) {
       disk.log.install(ready.snapshot)
       disk.chunks = []
+    }
+    for (const chunk of ready.snapshotChunks) {
+      if (chunk.offset === 0 && !this.#mutation.keepsStaleChunks) disk.chunks = []
+      disk.chunks.push(chunk)
     }
     disk.log.append(ready.entriesToPersist)
     if (ready.hardState !== undefined) {

@@ -2,13 +2,21 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatJson, formatText, parseHeader, parseJsonLine, parseTextLine } from '../../../src/cli/record-text.ts'
 
-const format = { keySeparator: undefined, headers: [], now: () => 42 }
+const format = {
+  keySeparator: undefined,
+  key: null,
+  keyFormat: 'text',
+  valueFormat: 'text',
+  nullText: undefined,
+  headers: [],
+  now: () => 42,
+} as const
 const json = (text: string) => parseJsonLine(Buffer.from(text), 'Line 7', format)
 
 describe('a line of text', () => {
   test('is a value', () => {
     const { record, partition } = parseTextLine(Buffer.from('a:b'), 'Line 1', format)
-    expect(record).toEqual({ timestamp: 42, value: Buffer.from('a:b'), headers: [] })
+    expect(record).toEqual({ timestamp: 42, key: null, value: Buffer.from('a:b'), headers: [] })
     expect(partition).toBeUndefined()
   })
 
@@ -84,13 +92,15 @@ describe('a record as text', () => {
     headers: [{ key: 'h', value: Buffer.from('x') }],
   }
 
+  const plain = { keyFormat: 'text', valueFormat: 'text', nullText: 'null' } as const
+
   test('is its value, byte for byte', () => {
-    const options = { keySeparator: undefined, details: false, printableOnly: false }
+    const options = { ...plain, keySeparator: undefined, details: false, printableOnly: false }
     expect(formatText(record, options).toString()).toBe('a\u001bb\n')
   })
 
   test('has no control characters on a terminal', () => {
-    const options = { keySeparator: '\t', details: true, printableOnly: true }
+    const options = { ...plain, keySeparator: '\t', details: true, printableOnly: true }
     expect(formatText(record, options).toString()).toBe('t-1@5 1970-01-01T00:00:00.000Z h=x null\ta\ufffdb\n')
   })
 })

@@ -66,7 +66,7 @@ describe('validateDynamicConfig', () => {
   test.each<[string, string, RegExp]>([
     ['num.partitions', '2', /Cannot update num.partitions dynamically/],
     ['listeners', 'PLAINTEXT://:1', /Cannot update listeners dynamically/],
-    ['log.cleaner.threads', '2', /Rookery does not act on log.cleaner.threads/],
+    ['background.threads', '2', /Rookery does not act on background.threads/],
     ['log.retention.sm', '2', /Unknown broker config log.retention.sm; did you mean log.retention.ms\?/],
     ['retention.ms', '2', /Unknown broker config retention.ms/],
     ['log.retention.ms', 'x', /log.retention.ms=x: allowed is a whole number/],

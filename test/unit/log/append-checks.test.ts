@@ -259,6 +259,21 @@ describe('records that must be unpacked', () => {
     }
   })
 
+  test.each([
+    ['gzip', 'compression.gzip.level', 1, 9],
+    ['zstd', 'compression.zstd.level', -100, 19],
+  ] as const)('%s packs as tight as %s says', async (type, key, fast, tight) => {
+    const text = Array.from({ length: 3000 }, (_, i) => `${(i * 7919) % 1009} of ${(i * 31) % 97}`).join(', ')
+    const sizes: number[] = []
+    for (const level of [fast, tight]) {
+      const log = await newLog({ 'compression.type': type, [key]: level })
+      const records = [{ timestamp: nowMs, key: Buffer.from('key'), value: Buffer.from(text) }]
+      expect(await offer(log, buildBatch({ records }))).toMatchObject({ ok: true })
+      sizes.push(log.sizeBytes)
+    }
+    expect(sizes[0]).toBeGreaterThan(sizes[1]! * 1.05)
+  })
+
   test('appends keep their order behind one that is being unpacked', async () => {
     const log = await newLog({ 'cleanup.policy': 'compact' })
     const options = { leaderEpoch: epoch, origin: 'client' } as const

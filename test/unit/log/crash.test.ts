@@ -4,7 +4,7 @@ import { HandlePool, type LogManager, type PartitionLog } from '../../../src/log
 import type { Platform } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView } from '../../../src/protocol/index.ts'
-import { batchOf, type Keys, openLog, openLogs, readAll, replaceFiles, topicConfig } from './support.ts'
+import { batchOf, drawing, type Keys, openLog, openLogs, readAll, replaceFiles, topicConfig } from './support.ts'
 
 /** Crashes in one run, each at a random moment of random work. */
 const crashesPerSeed = 4
@@ -26,15 +26,6 @@ interface Model {
   topicId: Uuid
   /** A truncation or deletion is under way: nothing else is done. */
   isBusy: boolean
-}
-
-/** A small generator of its own: the simulation's must not depend on what the test draws. */
-function drawing(seed: number): (end: number) => number {
-  let state = (seed + 1) * 0x9e3779b9
-  return (end) => {
-    state = (Math.imul(state ^ (state >>> 15), 0x85ebca6b) + 0x6d2b79f5) | 0
-    return ((state ^ (state >>> 13)) >>> 0) % end
-  }
 }
 
 function topicIdOf(partition: number, generation: number): Uuid {

@@ -12,7 +12,14 @@ import {
   type ReadResult,
 } from '../../../src/log/index.ts'
 import type { FileHandle, Files, Platform } from '../../../src/platform/index.ts'
-import { type BatchOptions, BatchView, buildBatch, type RecordInput } from '../../../src/protocol/index.ts'
+import {
+  type BatchOptions,
+  BatchView,
+  buildBatch,
+  openRecordBytes,
+  type RecordInput,
+  readRecords,
+} from '../../../src/protocol/index.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 
 export const directory = '/data/logs'
@@ -20,6 +27,15 @@ export const topicId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
 export const epoch = 1 as LeaderEpoch
 
 export type Keys = Readonly<Record<string, string | number>>
+
+/** A small generator of its own: the simulation's must not depend on what the test draws. */
+export function drawing(seed: number): (end: number) => number {
+  let state = (seed + 1) * 0x9e3779b9
+  return (end) => {
+    state = (Math.imul(state ^ (state >>> 15), 0x85ebca6b) + 0x6d2b79f5) | 0
+    return ((state ^ (state >>> 13)) >>> 0) % end
+  }
+}
 
 /** A topic's settings over the defaults. */
 export function topicConfig(keys: Keys = {}): TopicConfig {
@@ -114,6 +130,27 @@ export async function readAll(log: PartitionLog, fetchOffset: Offset = log.logSt
     }
   }
   return batches
+}
+
+export interface ReadRecord {
+  readonly offset: Offset
+  readonly timestamp: number
+  readonly key: string | null
+  readonly value: string | null
+}
+
+/** Every record of `batches` that an application would see. */
+export function recordsOf(batches: readonly Buffer[]): ReadRecord[] {
+  return batches.flatMap((batch) => {
+    const view = new BatchView(batch)
+    if (view.isControl) return []
+    return [...readRecords(view, openRecordBytes(view, 1 << 26))].map(({ offset, timestamp, key, value }) => ({
+      offset,
+      timestamp,
+      key: key?.toString() ?? null,
+      value: value?.toString() ?? null,
+    }))
+  })
 }
 
 /** [first offset, last offset] of each batch. */

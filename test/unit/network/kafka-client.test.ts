@@ -43,7 +43,7 @@ async function serve(requestHandler: RequestHandler): Promise<number> {
     maxRequestBytes: 1_000_000,
     maxQueuedBytes: 10_000_000,
     maxIdleMs: 600_000,
-    maxConnections: 100,
+    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
   })
   cleanups.push(() => server.close(100))
   return (await server.listen({ name: 'PLAINTEXT', host: 'localhost', port: 0 })).port

@@ -87,7 +87,7 @@ async function serve(handler: RequestHandler, limits: Partial<ConstructorParamet
     maxRequestBytes: 1000,
     maxQueuedBytes: 1_000_000,
     maxIdleMs: 600_000,
-    maxConnections: 100,
+    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
     ...limits,
   })
   await server.listen({ name: 'PLAINTEXT', host: 'localhost', port: 9092 })
@@ -332,11 +332,30 @@ describe('closing', () => {
     expect(waiting.isClosed).toBe(false)
   })
 
-  test('a connection above max.connections is closed at once with one line', async () => {
-    const { network, warnings } = await serve(echo, { maxConnections: 1 })
+  test('a connection above max.connections is closed at once, with one line now and then', async () => {
+    const { network, warnings, time } = await serve(echo, {
+      connectionLimits: { max: 1, maxPerAddress: 100, overrides: new Map() },
+    })
+    const first = network.accept()
+    for (let i = 0; i < 3; i++) expect(network.accept().isClosed).toBe(true)
+    const reason = 'max.connections reached'
+    expect(warnings()).toMatchObject([{ fields: { reason, connections: 1, refused: 1 } }])
+    time.advance(10_000)
     network.accept()
-    expect(network.accept().isClosed).toBe(true)
-    expect(warnings()).toMatchObject([{ fields: { limit: 1 } }])
+    expect(warnings()).toMatchObject([{ fields: { reason } }, { fields: { reason, refused: 3 } }])
+    first.clientCloses()
+    expect(network.accept().isClosed).toBe(false)
+  })
+
+  test('an address has its own limit, or the one of all', async () => {
+    const { network, warnings } = await serve(echo, {
+      connectionLimits: { max: 100, maxPerAddress: 1, overrides: new Map([['10.0.0.9', 2]]) },
+    })
+    const closed = ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.9', '10.0.0.9', '10.0.0.9'].map(
+      (remoteAddress) => network.accept(9092, remoteAddress).isClosed,
+    )
+    expect(closed).toEqual([false, true, false, false, false, true])
+    expect(warnings()).toMatchObject([{ fields: { reason: 'max.connections.per.ip reached' } }])
   })
 })
 
@@ -471,7 +490,7 @@ describe('memory', () => {
     expect(server.statistics.requestBytes).toBe(0)
   })
 
-  test('only requests with small answers begin while the responses held are above the limit; a peer that does not read is closed', async () => {
+  test('above the limit of responses only small answers begin; who reads none is closed', async () => {
     const handler = new ManualHandler()
     const { network, time, server, warnings } = await serve(handler, { maxQueuedBytes: 2000 })
     const slow = network.accept()
@@ -493,6 +512,55 @@ describe('memory', () => {
     expect(server.statistics.responseBytes).toBe(0)
   })
 
+  test('who holds no answers has a reserve while others do not read theirs', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler, { maxQueuedBytes: 2000 })
+    const slow = network.accept()
+    slow.holdsWrites = true
+    slow.clientSends(request(overlappingKey, 'big'))
+    await handler.answer('big', answerOf('x'.repeat(2100)))
+    slow.drain()
+    slow.holdsWrites = true
+    slow.clientSends(request(overlappingKey, 'again'))
+    await handler.answer('again', answerOf('x'.repeat(2100)))
+    const reader = network.accept()
+    for (const text of ['a', 'b']) {
+      reader.clientSends(request(plainKey, text))
+      await handler.answer(text, answerOf('x'.repeat(300)))
+    }
+    expect(handler.begun).toEqual(['big', 'again', 'a', 'b'])
+    // One that holds an answer itself has no part of the reserve, and nobody has once it is used up.
+    reader.holdsWrites = true
+    reader.clientSends(request(plainKey, 'c'))
+    await handler.answer('c', answerOf('x'.repeat(500)))
+    network.accept().clientSends(request(plainKey, 'd'))
+    await settled()
+    expect(handler.begun).toEqual(['big', 'again', 'a', 'b', 'c'])
+  })
+
+  test('the more connections there are, the less one answer may take', async () => {
+    const loans: ResponseLoan[] = []
+    const handler: RequestHandler = {
+      handle: (_frame, connection) => {
+        const loan = connection.lendResponseBytes(1e9)
+        loans.push(loan)
+        loan.giveBack()
+        return 'none'
+      },
+      mayOverlap: () => false,
+      isBrief: () => false,
+    }
+    const limits = { max: 2000, maxPerAddress: 2000, overrides: new Map() }
+    const { network } = await serve(handler, { maxQueuedBytes: 128 * 2 ** 20, connectionLimits: limits })
+    const first = network.accept()
+    first.clientSends(request(plainKey, 'alone'))
+    for (let i = 1; i < 64; i++) network.accept()
+    first.clientSends(request(plainKey, 'one of 64'))
+    for (let i = 64; i < 2000; i++) network.accept()
+    first.clientSends(request(plainKey, 'one of 2,000'))
+    expect(loans.map(({ bytes }) => bytes / 2 ** 20)).toEqual([32, 8, 1])
+  })
+
   test('answers that are read at the same time share the memory that is left, and none begins when it is lent out', async () => {
     const loans: ResponseLoan[] = []
     const begun: string[] = []
@@ -506,18 +574,19 @@ describe('memory', () => {
       isBrief: () => false,
     }
     const { network, server } = await serve(handler, { maxQueuedBytes: 16_000_000 })
-    for (let i = 0; i < 20; i++) network.accept().clientSends(request(plainKey, `${i}`))
+    for (let i = 0; i < 30; i++) network.accept().clientSends(request(plainKey, `${i}`))
     await settled()
     const lentBytes = loans.reduce((sum, { bytes }) => sum + bytes, 0)
     expect(loans[0]!.bytes).toBe(4_000_000)
-    expect(lentBytes).toBeLessThan(16_000_000 + 1024 * 1024)
+    // The limit, the reserve and one more.
+    expect(lentBytes).toBeLessThan(16_000_000 + 4_000_000 + 1024 * 1024)
     expect(server.statistics.responseBytes).toBe(lentBytes)
-    expect(begun.length).toBeLessThan(20)
+    expect(begun.length).toBeLessThan(30)
     while (loans.length > 0) {
       for (const loan of loans.splice(0)) loan.giveBack()
       await settled()
     }
-    expect(begun).toHaveLength(20)
+    expect(begun).toHaveLength(30)
     expect(server.statistics.responseBytes).toBe(0)
   })
 

@@ -36,7 +36,7 @@ export class ManualTime {
 
 /** The broker's end of a connection, with the client's side in the hands of the test. */
 export class MemorySocket implements Socket {
-  readonly remoteAddress = '10.0.0.9'
+  readonly remoteAddress: string
   readonly remotePort = 50_000
   readonly localAddress = '127.0.0.1'
   readonly localPort = 9092
@@ -51,6 +51,10 @@ export class MemorySocket implements Socket {
   holdsWrites: boolean = false
   #held: { bytes: number; onWritten: (() => void) | undefined }[] = []
   readonly #unread: Buffer[] = []
+
+  constructor(remoteAddress = '10.0.0.9') {
+    this.remoteAddress = remoteAddress
+  }
 
   start(handlers: SocketHandlers): void {
     this.#handlers = handlers
@@ -167,8 +171,8 @@ export class MemoryNetwork implements Network {
     return this.#acceptors.size > 0
   }
 
-  accept(port = 9092): MemorySocket {
-    const socket = new MemorySocket()
+  accept(port = 9092, remoteAddress?: string): MemorySocket {
+    const socket = new MemorySocket(remoteAddress)
     this.#acceptors.get(port)!(socket)
     return socket
   }

@@ -1,125 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { zeroUuid } from '../../../src/base/index.ts'
-import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import {
-  type Entry,
-  type Leadership,
   type LogIndex,
-  type Membership,
   type Message,
   type NodeId,
   openMemoryStorage,
-  quorumStateFile,
   RaftNode,
   type RaftReceiver,
-  RaftStorage,
+  type RaftStorage,
   type RaftTransport,
-  type Snapshot,
   type Term,
 } from '../../../src/raft/index.ts'
 import { SeededRandom } from '../../simulation/raft-core/random.ts'
-import { RaftTransportHub } from '../../support/memory-raft-transport.ts'
-import { openSimulatedStore } from '../../support/simulated-kv.ts'
-
-const logger = { info: () => undefined, error: () => undefined }
-
-/** One node's process: what it told its listeners. */
-interface Running {
-  readonly id: NodeId
-  readonly node: RaftNode
-  readonly storage: RaftStorage
-  readonly committed: Entry[]
-  /** The state machine: the texts so far, as snapshots of it restored them. */
-  state: string[]
-  readonly leaderships: Leadership[]
-  readonly snapshots: Snapshot[]
-  readonly faults: unknown[]
-}
-
-/** Nodes 1 to `count`, each on a host of its own. */
-class Quorum {
-  readonly simulation: Simulation
-  readonly hub = new RaftTransportHub()
-  readonly membership: Membership
-  readonly running = new Map<number, Running>()
-
-  constructor(count: number, seed = 1) {
-    this.simulation = createSimulation({ seed })
-    this.membership = {
-      voters: Array.from({ length: count }, (_, i) => ({ id: (i + 1) as NodeId, directoryId: zeroUuid })),
-    }
-  }
-
-  host(id: number): SimulatedHost {
-    return this.simulation.host(`n${id}`)
-  }
-
-  async start(id: number, options: { keptEntries?: number; transport?: RaftTransport } = {}): Promise<Running> {
-    return await this.simulation.run(this.#start(id as NodeId, options))
-  }
-
-  async #start(id: NodeId, options: { keptEntries?: number; transport?: RaftTransport }): Promise<Running> {
-    const { platform } = this.host(id)
-    const { files, timers } = platform
-    const directory = '/data/raft'
-    const store = await openSimulatedStore(files, directory)
-    const quorumState = quorumStateFile(files, directory)
-    const storage = await RaftStorage.open({ store, quorumState, timers, bootstrap: this.membership })
-    const isAlone = this.membership.voters.length === 1
-    const transport = options.transport ?? (isAlone ? undefined : this.hub.transportOf(id))
-    const { keptEntries = 1000 } = options
-    const node = new RaftNode({ id, directoryId: zeroUuid, storage, transport, platform, logger, keptEntries })
-    const running: Running = { id, node, storage, committed: [], state: [], leaderships: [], snapshots: [], faults: [] }
-    node.onCommitted((entries) => {
-      running.committed.push(...entries)
-      running.state.push(...textsOf(entries))
-    })
-    node.onLeadership((leadership) => running.leaderships.push(leadership))
-    node.onSnapshot((snapshot) => {
-      running.snapshots.push(snapshot)
-      running.state = Buffer.from(snapshot.data).toString().split(' ').filter(Boolean)
-    })
-    node.onFault((error) => running.faults.push(error))
-    this.running.set(id, running)
-    await node.start()
-    return running
-  }
-
-  async startAll(): Promise<void> {
-    for (const { id } of this.membership.voters) await this.start(id)
-  }
-
-  /** Power loss. */
-  crash(id: number): void {
-    this.hub.remove(id as NodeId)
-    this.host(id).crash()
-    this.running.delete(id)
-  }
-
-  async restart(id: number): Promise<Running> {
-    this.host(id).restart()
-    return await this.start(id)
-  }
-
-  /** The one that was told that it leads, once there is one. */
-  async leader(): Promise<Running> {
-    const find = () => [...this.running.values()].filter(({ leaderships }) => leaderships.at(-1)?.isLeader === true)
-    await this.simulation.runUntil(() => find().length === 1)
-    return find()[0]!
-  }
-
-  async propose(on: Running, text: string) {
-    return await this.simulation.run(on.node.propose(Buffer.from(text)))
-  }
-
-  async stopAll(): Promise<void> {
-    for (const { node } of this.running.values()) await this.simulation.run(node.stop())
-  }
-}
-
-function textsOf(entries: readonly Entry[]): string[] {
-  return entries.filter(({ type }) => type === 'data').map(({ data }) => Buffer.from(data).toString())
-}
+import { directoryOf, logger, Quorum, textsOf } from './quorum.ts'
 
 describe('a node that is the only voter', () => {
   test('leads when start() resolves, and commits', async () => {
@@ -188,7 +81,7 @@ describe('a node that is the only voter', () => {
     const storage = await openMemoryStorage({ timers: platform.timers, bootstrap: quorum.membership })
     const never = new RaftNode({
       id: 1 as NodeId,
-      directoryId: zeroUuid,
+      directoryId: directoryOf(1),
       storage,
       transport: undefined,
       platform,
@@ -352,6 +245,32 @@ describe('three nodes', () => {
     await quorum.stopAll()
   })
 
+  test('change their leader once at most when one loses only its link to it, for ten minutes (E4)', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const leader = await quorum.leader()
+    quorum.hub.cut(leader.id, [1, 2, 3].find((id) => id !== leader.id) as NodeId)
+    await quorum.simulation.runFor(600_000)
+    const terms = [...quorum.running.values()].map(({ node }) => node.state.term - leader.leaderships[0]!.term)
+    expect(Math.max(...terms)).toBeLessThanOrEqual(1)
+    await quorum.stopAll()
+  })
+
+  test('of five, the one that still reaches a majority leads, and stays (E4)', async () => {
+    const quorum = new Quorum(5)
+    await quorum.startAll()
+    const old = await quorum.leader()
+    const others = [...quorum.running.keys()].filter((id) => id !== old.id) as NodeId[]
+    const [hub, ...rims] = others as [NodeId, ...NodeId[]]
+    // All reach the hub, and nobody anybody else.
+    for (const a of [old.id, ...rims]) for (const b of [old.id, ...rims]) if (a !== b) quorum.hub.cut(a, b)
+    await quorum.simulation.runFor(600_000)
+    const led = [...quorum.running.values()].map(({ id, leaderships }) => [id, leaderships.at(-1)?.isLeader ?? false])
+    expect(led.filter(([, isLeader]) => isLeader)).toEqual([[hub, true]])
+    expect(quorum.running.get(hub)!.leaderships).toHaveLength(1)
+    await quorum.stopAll()
+  })
+
   test('keep their leader for half an hour without faults', async () => {
     const quorum = new Quorum(3)
     await quorum.startAll()
@@ -396,12 +315,12 @@ describe('a node whose event loop stood still (E14)', () => {
       },
       stop: () => undefined,
     }
-    const node = new RaftNode({ id: 1 as NodeId, directoryId: zeroUuid, storage, transport, platform, logger })
+    const node = new RaftNode({ id: 1 as NodeId, directoryId: directoryOf(1), storage, transport, platform, logger })
     await node.start()
     const heartbeat: Message = {
       type: 'heartbeat',
       from: 2 as NodeId,
-      fromDirectoryId: zeroUuid,
+      fromDirectoryId: directoryOf(2),
       to: 1 as NodeId,
       term: 1 as Term,
       commitIndex: 0 as LogIndex,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { BrokerId, LeaderEpoch, PartitionEpoch } from '../../../src/base/index.ts'
+import { StorageError } from '../../../src/log/index.ts'
 import type { PartitionImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import type { WantedIsr } from '../../../src/replication/in-sync-replicas.ts'
@@ -31,6 +32,7 @@ function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } =
   const isrsWanted: WantedIsr[] = []
   const fetchAs = (replica: BrokerId, fetchOffset: number) =>
     partition.onFollowerFetch({ replica, brokerEpoch: -1, fetchOffset, logStartOffset: 0 })
+  const faults: unknown[] = []
   const partition = new Partition({
     topic: 'orders',
     partition: 0,
@@ -41,11 +43,12 @@ function setUp(options: { minInSyncReplicas?: number; image?: PartitionImage } =
     minInSyncReplicas: () => options.minInSyncReplicas ?? 1,
     mayJoinIsr: () => true,
     onIsrWanted: (_partition, wanted) => isrsWanted.push(wanted),
+    onFault: (error) => void faults.push(error),
   })
   partition.applyImage(options.image ?? image())
   const append = (requiredAcks: 0 | 1 | -1, records = Buffer.from('abc')) =>
     partition.append({ topic: 'orders', partition: 0, records, requiredAcks, timeoutMs: 1000, origin: 'client' })
-  return { log, time, partition, append, fetchAs, isrsWanted }
+  return { log, time, partition, append, fetchAs, isrsWanted, faults }
 }
 
 /** The value of a promise that has settled by now, else 'pending'. */
@@ -131,6 +134,28 @@ test('Partition answers what waits, and refuses what comes, with a storage error
   expect(await append(1)).toMatchObject({ ok: false, reason: 'storage-error', message: 'EIO' })
 })
 
+test('Partition tells a fault of the disk from a bug, which is shown and answered as one', async () => {
+  const { log, partition, append, faults } = setUp()
+  const appendAsLeader = log.appendAsLeader.bind(log)
+  log.appendAsLeader = () => {
+    throw new StorageError('EIO', '/data')
+  }
+  expect(await append(1)).toEqual({ ok: false, reason: 'storage-error', message: 'EIO' })
+  expect(faults).toEqual([])
+  const bug = new TypeError('undefined is not a function')
+  log.appendAsLeader = () => {
+    throw bug
+  }
+  expect(await append(1)).toEqual({ ok: false, reason: 'unknown-server-error' })
+  log.appendAsLeader = (() => Promise.reject(bug)) as unknown as FakeLog['appendAsLeader']
+  expect(await append(-1)).toEqual({ ok: false, reason: 'unknown-server-error' })
+  log.deleteRecordsBefore = () => Promise.reject(bug)
+  expect(await partition.deleteRecords(0)).toEqual({ ok: false, reason: 'unknown-server-error' })
+  expect(faults).toEqual([bug, bug, bug])
+  log.appendAsLeader = appendAsLeader
+  expect(await append(0)).toMatchObject({ ok: true })
+})
+
 test('Partition fences requests that know another leader epoch', () => {
   const { partition } = setUp()
   expect(partition.checkLeader(-1)).toBeUndefined()
@@ -174,6 +199,6 @@ test('Partition.deleteRecords() is refused by a follower, and answers a fault of
   const follower = setUp({ image: image({ leader: other, replicas: [self, other] }) })
   expect(await follower.partition.deleteRecords(-1)).toEqual({ ok: false, reason: 'not-leader-or-follower' })
   const { log, partition } = setUp()
-  log.deleteRecordsBefore = () => Promise.reject(new Error('EIO'))
+  log.deleteRecordsBefore = () => Promise.reject(new StorageError('EIO', '/data'))
   expect(await partition.deleteRecords(0)).toEqual({ ok: false, reason: 'storage-error', message: 'EIO' })
 })

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { zeroUuid } from '../../../../src/base/index.ts'
+import { type Uuid, zeroUuid } from '../../../../src/base/index.ts'
 import type { Random } from '../../../../src/platform/index.ts'
 import {
   defaultRaftConfig,
@@ -17,6 +17,7 @@ import {
   type Ready,
   type Snapshot,
   type Term,
+  type Voter,
 } from '../../../../src/raft/index.ts'
 import { SeededRandom } from '../../../simulation/raft-core/random.ts'
 
@@ -48,6 +49,7 @@ class Host {
   readonly core: RaftCore
   readonly applied: Entry[] = []
   readonly chunks: Uint8Array[] = []
+  readonly reads: number[] = []
   hardState: HardState
 
   constructor(
@@ -98,6 +100,7 @@ class Host {
     this.durable.append(ready.entriesToPersist)
     if (ready.hardState !== undefined) this.hardState = ready.hardState
     this.applied.push(...ready.committedEntries)
+    this.reads.push(...ready.reads.map((read) => read.id))
     for (const chunk of ready.snapshotChunks) this.chunks.push(chunk.data)
     this.core.advance()
     const last = ready.snapshotChunks.at(-1)
@@ -361,6 +364,20 @@ describe('a leader', () => {
     expect(host.core.commitIndex).toBe(2)
   })
 
+  test('takes no notice of answers to the campaign that it won (E9)', () => {
+    const host = new Host({ voters: 5 }).lead()
+    const before = host.core.term
+    for (const from of [4, 5]) {
+      const envelope = { from: id(from), fromDirectoryId: zeroUuid, to: id(1) } as const
+      host.core.step({ type: 'preVoteAnswer', ...envelope, term: before, granted: true })
+      host.core.step({ type: 'preVoteAnswer', ...envelope, term: term(before + 1), granted: true })
+      host.core.step({ type: 'voteAnswer', ...envelope, term: before, granted: true })
+      host.core.step({ type: 'voteAnswer', ...envelope, term: before, granted: false })
+    }
+    expect([host.core.role, host.core.term]).toEqual(['leader', before])
+    expect(host.settle()).toEqual([])
+  })
+
   test('commits nothing of earlier terms before its own first entry (R1)', () => {
     const host = new Host({ entries: [entry(1, 1), entry(2, 1)] }).lead()
     host.acknowledge(2, 2)
@@ -618,4 +635,188 @@ test('RaftCore skips a whole term per round trip when logs differ (R6)', () => {
   }
   expect(prev).toBe(5)
   expect(roundTrips).toBeLessThanOrEqual(3)
+})
+
+describe('a member that is told to campaign at once (E12)', () => {
+  const timeoutNow = (host: Host, lastIndex: number, lastTerm: number) => {
+    const envelope = { from: id(2), fromDirectoryId: zeroUuid, to: id(host.core.id), term: term(3) } as const
+    host.core.step({ type: 'timeoutNow', ...envelope, lastIndex: at(lastIndex), lastTerm: term(lastTerm) })
+    return host.settle()
+  }
+  const entries = [entry(1, 1), entry(2, 1)]
+
+  test('does so without asking whether it may, and says that it was told', () => {
+    const votes = timeoutNow(new Host({ entries }), 2, 1)
+    expect(votes).toMatchObject([
+      { type: 'vote', term: 4, isTransfer: true },
+      { type: 'vote', term: 4, isTransfer: true },
+    ])
+  })
+
+  test('does not when it lacks what the leader has, or has no vote', () => {
+    expect(timeoutNow(new Host({ entries }), 3, 1)).toEqual([])
+    expect(timeoutNow(new Host({ entries }), 2, 2)).toEqual([])
+    expect(timeoutNow(new Host({ entries, own: 9 }), 2, 1)).toEqual([])
+  })
+
+  test('gets votes also from those who hear their leader', () => {
+    const ask = (isTransfer: boolean) => {
+      const host = new Host()
+      const envelope = { fromDirectoryId: zeroUuid, to: id(1) } as const
+      const commit = { commitIndex: at(0), commitTerm: term(0), readRound: 0 }
+      host.core.step({ type: 'heartbeat', from: id(2), term: term(1), ...envelope, ...commit })
+      host.settle()
+      const last = { lastIndex: at(0), lastTerm: term(0), isTransfer }
+      host.core.step({ type: 'vote', from: id(3), term: term(2), ...envelope, ...last })
+      return host.settle()
+    }
+    expect(ask(false)).toEqual([])
+    expect(ask(true)).toMatchObject([{ type: 'voteAnswer', granted: true }])
+  })
+})
+
+describe('another disk under the same id (KIP-853)', () => {
+  const otherDisk = 'another-disk' as Uuid
+
+  test('is not given the vote that the old one got', () => {
+    const host = new Host()
+    const ask = (fromDirectoryId: Uuid) => {
+      const last = { lastIndex: at(0), lastTerm: term(0), isTransfer: false }
+      host.core.step({ type: 'vote', from: id(2), fromDirectoryId, to: id(1), term: term(1), ...last })
+      return host.settle().map((message) => message.type === 'voteAnswer' && message.granted)
+    }
+    expect([ask(zeroUuid), ask(otherDisk), ask(zeroUuid)]).toEqual([[true], [false], [true]])
+  })
+
+  test('elects nobody, commits nothing, confirms no read, and does not keep a leader in office', () => {
+    const host = new Host()
+    host.core.campaign()
+    host.settle()
+    const from = { from: id(2), fromDirectoryId: otherDisk, to: id(1) } as const
+    host.core.step({ type: 'preVoteAnswer', ...from, term: term(1), granted: true })
+    expect(host.core.role).toBe('preCandidate')
+    host.lead()
+    host.core.step({ type: 'appendAnswer', ...from, term: host.core.term, index: at(1), rejection: null })
+    expect(host.core.commitIndex).toBe(0)
+    host.acknowledge(3, 1)
+    expect(host.core.commitIndex).toBe(1)
+    host.settle()
+    expect(host.core.readIndex()).toMatchObject({ ok: true })
+    host.settle()
+    host.core.step({ type: 'heartbeatAnswer', ...from, term: host.core.term, readRound: 1 })
+    expect(host.settle().filter(({ type }) => type === 'heartbeat')).toEqual([])
+    expect(host.reads).toEqual([])
+    for (let tick = 0; tick < 11; tick++) {
+      host.core.step({ type: 'heartbeatAnswer', ...from, term: host.core.term, readRound: 0 })
+      host.core.tick()
+      host.settle()
+    }
+    expect(host.core.role).toBe('follower')
+  })
+})
+
+describe('a leader and those without a vote', () => {
+  const follow = (host: Host, from: number) => {
+    const envelope = { from: id(from), fromDirectoryId: zeroUuid, to: id(1), term: term(77) } as const
+    host.core.step({ type: 'follow', ...envelope, lastIndex: at(0) })
+  }
+
+  test('serves as many as it has room for, whatever their term, and forgets those that fall silent', () => {
+    const host = new Host({ config: { maxObservers: 2 } }).lead()
+    host.acknowledge(2, 1)
+    for (const from of [10, 11, 12]) follow(host, from)
+    expect([...host.core.followers.keys()]).toEqual([1, 2, 3, 10, 11])
+    expect(host.core.role).toBe('leader')
+    for (let tick = 0; tick < 60; tick++) {
+      host.core.step({
+        type: 'heartbeatAnswer',
+        from: id(2),
+        fromDirectoryId: zeroUuid,
+        to: id(1),
+        term: host.core.term,
+        readRound: 0,
+      })
+      host.core.tick()
+      host.settle()
+    }
+    expect([...host.core.followers.keys()]).toEqual([1, 2, 3])
+    follow(host, 12)
+    expect(host.core.progressOf(id(12))).toBeDefined()
+  })
+
+  test('bothers them with heartbeats less often than voters', () => {
+    const host = new Host().lead()
+    host.acknowledge(2, 1)
+    follow(host, 10)
+    host.settle()
+    const sent = Array.from({ length: 9 }, () => {
+      host.core.tick()
+      return host.settle()
+    }).flat()
+    const countTo = (to: number) => sent.filter((message) => message.type === 'heartbeat' && message.to === to).length
+    expect([countTo(2), countTo(10)]).toEqual([9, 1])
+  })
+
+  test('names the leader to who asks a follower', () => {
+    const host = new Host()
+    const commit = { commitIndex: at(0), commitTerm: term(0), readRound: 0 }
+    host.core.step({ type: 'heartbeat', from: id(2), fromDirectoryId: zeroUuid, to: id(1), term: term(1), ...commit })
+    host.settle()
+    follow(host, 10)
+    expect(host.settle()).toMatchObject([{ type: 'leaderHint', to: 10, leader: { id: 2 } }])
+  })
+})
+
+describe('a change of voters', () => {
+  test('is refused when more than one comes or goes, nobody is left, or one id would vote twice', () => {
+    const host = new Host().lead()
+    host.acknowledge(2, 1)
+    host.settle()
+    const { voters } = host.core.membership
+    const change = (next: readonly Voter[]) => {
+      const outcome = host.core.changeMembership({ voters: next })
+      return outcome.ok ? 'ok' : outcome.reason
+    }
+    const disk = (of: number, directoryId = zeroUuid): Voter => ({ id: id(of), directoryId })
+    expect(change([])).toBe('last-voter')
+    expect(change(voters.slice(2))).toBe('too-many')
+    expect(change([...voters, disk(4), disk(5)])).toBe('too-many')
+    expect(change([...voters, disk(2, 'other' as Uuid)])).toBe('duplicate-voter')
+    expect(change([...voters.slice(0, 2), disk(3, 'other' as Uuid)])).toBe('too-many')
+    expect(change([...voters, disk(4)])).toBe('not-caught-up')
+    expect(change(voters.slice(0, 2))).toBe('ok')
+    expect(change(voters.slice(0, 2))).toBe('in-flight')
+  })
+})
+
+test('RaftCore refuses reads beyond its bound', () => {
+  const host = new Host({ config: { maxPendingReads: 2 } }).lead()
+  expect(host.core.readIndex()).toEqual({ ok: false, reason: 'not-ready' })
+  host.acknowledge(2, 1)
+  host.settle()
+  expect([1, 2, 3].map(() => host.core.readIndex().ok)).toEqual([true, true, false])
+  expect(host.core.readIndex()).toEqual({ ok: false, reason: 'busy' })
+})
+
+test('RaftCore ignores hints that its leader crashed for a while after one that was wrong', () => {
+  const host = new Host({ config: { falseHintTicks: 30 } })
+  const hear = () => {
+    const commit = { commitIndex: at(0), commitTerm: term(0), readRound: 0 }
+    host.core.step({ type: 'heartbeat', from: id(2), fromDirectoryId: zeroUuid, to: id(1), term: term(1), ...commit })
+    host.settle()
+  }
+  hear()
+  host.core.forgetLeader(id(3))
+  expect(host.core.leaderId).toBe(2)
+  host.core.forgetLeader(id(2))
+  expect(host.core.leaderId).toBe(null)
+  hear()
+  host.core.forgetLeader(id(2))
+  expect(host.core.leaderId).toBe(2)
+  for (let tick = 0; tick < 30; tick++) {
+    host.core.tick()
+    hear()
+  }
+  host.core.forgetLeader(id(2))
+  expect(host.core.leaderId).toBe(null)
 })

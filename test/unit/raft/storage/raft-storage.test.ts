@@ -1,13 +1,26 @@
+import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../../src/platform/simulated/index.ts'
 import {
+  encodeMembership,
   type LogIndex,
   MemoryStore,
   type RaftStorage,
   RaftStorageError,
   RaftStorage as Storage,
+  type Term,
 } from '../../../../src/raft/index.ts'
-import { contentOf, directory, entry, hardState, membership, openOn, ready, snapshot } from './store-fixture.ts'
+import {
+  contentOf,
+  directory,
+  entry,
+  hardState,
+  keepChunksOf,
+  membership,
+  openOn,
+  ready,
+  snapshot,
+} from './store-fixture.ts'
 
 function simulated(seed = 1): { simulation: Simulation; host: SimulatedHost } {
   const simulation = createSimulation({ seed })
@@ -75,6 +88,7 @@ describe('RaftStorage', () => {
     await simulation.run(
       withStorage(host, async (storage) => {
         await fill(storage)
+        await keepChunksOf(storage, fromLeader)
         await storage.persist(
           ready({ snapshot: fromLeader, entries: [entry(41, 5)], hardState: hardState(5, null, 40) }),
         )
@@ -92,7 +106,9 @@ describe('RaftStorage', () => {
       withStorage(host, async (storage) => {
         await fill(storage)
         const own = storage.saveSnapshot(4 as LogIndex, Buffer.alloc(2_000_000), 0)
-        const installed = storage.persist(ready({ snapshot: snapshot(40, 5), hardState: hardState(5, null, 40) }))
+        const fromLeader = snapshot(40, 5)
+        const parts = ready({ snapshot: fromLeader, hardState: hardState(5, null, 40) })
+        const installed = keepChunksOf(storage, fromLeader).then(() => storage.persist(parts))
         await Promise.all([own, installed])
         expect(storage.log.snapshot.index).toBe(40)
       }),
@@ -158,6 +174,138 @@ describe('RaftStorage', () => {
     await simulation.run(work())
     // What was durable before is still there.
     expect((await simulation.run(withStorage(host, contentOf))).entries.map(({ index }) => index)).toContain(5)
+  })
+})
+
+describe('RaftStorage with a snapshot that is coming', () => {
+  const data = Buffer.from(Array.from({ length: 1000 }, (_, i) => i % 256))
+  const header = {
+    index: 40 as LogIndex,
+    term: 5 as Term,
+    membership: { voters: membership.voters.slice(1) },
+    totalBytes: data.length,
+    dataCrc: crc32(data),
+  }
+  const chunk = (offset: number, end: number) => ({ header, offset, data: data.subarray(offset, end) })
+  const keep = (storage: RaftStorage, ...snapshotChunks: ReturnType<typeof chunk>[]) =>
+    storage.persist({ ...ready({}), snapshotChunks })
+
+  test('keeps it apart, over a restart, until it is whole and installed', async () => {
+    const { simulation, host } = simulated()
+    const before = await simulation.run(
+      withStorage(host, async (storage) => {
+        await fill(storage)
+        await keep(storage, chunk(0, 300), chunk(300, 600))
+        return contentOf(storage)
+      }),
+    )
+    await simulation.run(
+      withStorage(host, async (storage) => {
+        expect(contentOf(storage)).toEqual(before)
+        expect(storage.partialSnapshot).toEqual({ header, nextOffset: 600 })
+        expect(await storage.assembleSnapshot(header.index)).toBeUndefined()
+        await keep(storage, chunk(600, 1000))
+        const whole = await storage.assembleSnapshot(header.index)
+        expect(whole).toMatchObject({ index: 40, term: 5, membership: header.membership })
+        expect(Buffer.from(whole!.data).equals(data)).toBe(true)
+        await storage.persist({ ...ready({ hardState: hardState(5, null, 40) }), snapshot: whole })
+        expect(storage.partialSnapshot).toBeUndefined()
+      }),
+    )
+    // The first chunk of the next one may come along with it.
+    await simulation.run(
+      withStorage(host, async (storage) => {
+        const first = { ...header, index: 60 as LogIndex }
+        await keep(storage, { header: first, offset: 0, data })
+        const whole = await storage.assembleSnapshot(first.index)
+        const next = { header: { ...header, index: 70 as LogIndex }, offset: 0, data: data.subarray(0, 9) }
+        const state = hardState(5, null, 60)
+        await storage.persist({ ...ready({ hardState: state }), snapshot: whole, snapshotChunks: [next] })
+        expect(storage.partialSnapshot).toEqual({ header: next.header, nextOffset: 9 })
+        expect(storage.log.snapshot.index).toBe(60)
+      }),
+    )
+    const { snapshot: found } = await simulation.run(withStorage(host, contentOf))
+    expect(found).toMatchObject({ index: 60, data: data.toString('latin1') })
+  })
+
+  test('throws it away for another one, for an own one that is newer, and when its bytes are not what was announced', async () => {
+    const { simulation, host } = simulated()
+    await simulation.run(
+      withStorage(host, async (storage) => {
+        await fill(storage)
+        await keep(storage, chunk(0, 300))
+        const newer = { ...header, index: 50 as LogIndex }
+        await storage.persist({
+          ...ready({}),
+          snapshotChunks: [{ header: newer, offset: 0, data: data.subarray(0, 9) }],
+        })
+        expect(storage.partialSnapshot).toEqual({ header: newer, nextOffset: 9 })
+        const wrong = { ...header, dataCrc: 1 }
+        await storage.persist({ ...ready({}), snapshotChunks: [{ header: wrong, offset: 0, data }] })
+        expect(await storage.assembleSnapshot(wrong.index)).toBeUndefined()
+        expect(storage.partialSnapshot).toBeUndefined()
+        const low = { ...header, index: 4 as LogIndex }
+        await storage.persist({ ...ready({}), snapshotChunks: [{ header: low, offset: 0, data: data.subarray(0, 9) }] })
+        await storage.saveSnapshot(4 as LogIndex, Buffer.from('own'), 0)
+        expect(storage.partialSnapshot).toBeUndefined()
+      }),
+    )
+    expect((await simulation.run(withStorage(host, contentOf))).snapshot).toMatchObject({ index: 4, data: 'own' })
+  })
+
+  test('saves with an own snapshot who voted at its entry', async () => {
+    const { simulation, host } = simulated()
+    const two = { voters: membership.voters.slice(1) }
+    await simulation.run(
+      withStorage(host, async (storage) => {
+        const change = { ...entry(2, 1, '', 'config'), data: encodeMembership(two) }
+        await storage.persist(ready({ entries: [entry(1, 1), change, entry(3, 1)], hardState: hardState(1, null, 3) }))
+        await storage.saveSnapshot(1 as LogIndex, Buffer.from('1'), 10)
+        expect(storage.log.snapshot.membership).toEqual(membership)
+        await storage.saveSnapshot(3 as LogIndex, Buffer.from('3'), 0)
+      }),
+    )
+    expect((await simulation.run(withStorage(host, contentOf))).snapshot.membership).toEqual(two)
+  })
+
+  test('drops what is damaged of it, as nothing was promised, and loses nothing else', {
+    timeout: 60_000,
+  }, async () => {
+    const { simulation, host } = simulated()
+    const store = new MemoryStore()
+    const open = async (values: readonly (readonly [Buffer, Buffer])[]) => {
+      const copy = new MemoryStore()
+      for (const [key, value] of values) copy.apply([{ type: 'put', key, value }])
+      const { timers } = host.platform
+      return await Storage.open({ store: copy, quorumState: undefined, timers, bootstrap: undefined })
+    }
+    const work = async () => {
+      const { timers } = host.platform
+      const storage = await Storage.open({ store, quorumState: undefined, timers, bootstrap: membership })
+      await fill(storage)
+      await keep(storage, chunk(0, 30), chunk(30, 60))
+      const content = contentOf(storage)
+      const values: [Buffer, Buffer][] = []
+      for await (const [key, value] of store.iterate(new Uint8Array(0), Uint8Array.of(255))) {
+        values.push([Buffer.from(key), Buffer.from(value)])
+      }
+      const isOfPartial = (key: Buffer) => key[0] === 0x70 || (key[0] === 0x73 && key[8] === 40)
+      expect(values.filter(([key]) => isOfPartial(key))).toHaveLength(3)
+      for (const [lost, value] of values.filter(([key]) => isOfPartial(key))) {
+        const without = await open(values.filter(([key]) => key !== lost))
+        expect(contentOf(without)).toEqual(content)
+        expect(without.partialSnapshot?.nextOffset ?? 0).toBeLessThan(60)
+        for (let position = 0; position < value.length; position++) {
+          const damaged = Buffer.from(value)
+          damaged[position]! ^= 0x10
+          const found = await open(values.map(([key, other]) => [key, key === lost ? damaged : other] as const))
+          expect(contentOf(found)).toEqual(content)
+          expect(found.partialSnapshot?.nextOffset ?? 0).toBeLessThan(60)
+        }
+      }
+    }
+    await simulation.run(work())
   })
 })
 
@@ -346,6 +494,7 @@ describe('RaftStorage over power losses', () => {
         term = (term + 1) as typeof term
         const index = log.lastIndex + 1 + random.int(10)
         promised.last = [0, 0]
+        await keepChunksOf(storage, snapshot(index, term))
         await storage.persist(ready({ snapshot: snapshot(index, term), hardState: hardState(term, null, index) }))
         promised.vote = null
       } else {

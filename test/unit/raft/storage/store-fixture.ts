@@ -47,18 +47,17 @@ export function ready(parts: { entries?: Entry[]; hardState?: HardState; snapsho
     entriesToPersist: parts.entries ?? [],
     hardState: parts.hardState,
     snapshot: parts.snapshot,
-    snapshotChunks: chunksOf(parts.snapshot),
+    snapshotChunks: [],
   }
 }
 
-/** As they came before it; two, where there is something to cut. */
-function chunksOf(of: Snapshot | undefined): SnapshotChunk[] {
-  if (of === undefined) return []
-  const { index, term, membership, data } = of
-  const header = { index, term, membership, totalBytes: data.length, dataCrc: crc32(data) }
+/** The chunks of a snapshot from a leader, which come before it; two, where there is something to cut. */
+export async function keepChunksOf(storage: RaftStorage, { data, ...of }: Snapshot): Promise<void> {
+  const header = { ...of, totalBytes: data.length, dataCrc: crc32(data) }
   const half = data.length >> 1
-  const first = { header, offset: 0, data: data.subarray(0, half) }
-  return half === 0 ? [{ header, offset: 0, data }] : [first, { header, offset: half, data: data.subarray(half) }]
+  const chunks: SnapshotChunk[] = [{ header, offset: 0, data: data.subarray(0, half) }]
+  if (half < data.length) chunks.push({ header, offset: half, data: data.subarray(half) })
+  await storage.persist({ ...ready({}), snapshotChunks: chunks })
 }
 
 export const directory = '/data/raft'

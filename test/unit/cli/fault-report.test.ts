@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ClusterUnreachableError } from '../../../src/cli/client/errors.ts'
-import { reportOf, UsageError } from '../../../src/cli/exit.ts'
+import { UsageError } from '../../../src/cli/exit.ts'
+import { reportOf } from '../../../src/cli/fault-report.ts'
 import { ConfigError } from '../../../src/config/index.ts'
 import { DirectoryLockedError, FileError, NetworkError } from '../../../src/platform/index.ts'
 
@@ -36,8 +37,13 @@ describe('reportOf()', () => {
     expect(report.text).not.toContain('\n')
   })
 
+  test('what the system refuses is its sentence, without a stack', () => {
+    const error = Object.assign(new Error("EACCES: permission denied, open '/x'"), { code: 'EACCES', syscall: 'open' })
+    expect(reportOf(error)).toEqual({ exitCode: 1, text: "EACCES: permission denied, open '/x'" })
+  })
+
   test('a bug shows where it is', () => {
-    expect(reportOf(new TypeError('x is undefined')).text).toContain('exit.test.ts')
+    expect(reportOf(new TypeError('x is undefined')).text).toContain('fault-report.test.ts')
     expect(reportOf('thrown text')).toEqual({ exitCode: 1, text: 'thrown text' })
   })
 })
