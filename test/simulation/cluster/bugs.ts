@@ -7,6 +7,8 @@ import type { ClusterRunOptions } from './run.ts'
 
 /** What a wrong node would do. */
 export interface ClusterBug {
+  /** Where the search begins: one of the next seeds is known to show it. */
+  readonly firstSeed: number
   readonly options?: Partial<ClusterRunOptions>
   /** Makes every node of the process wrong; the result makes them right again. */
   readonly install?: () => () => void
@@ -14,15 +16,18 @@ export interface ClusterBug {
 
 export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   'the high watermark counts the committed ISR only': {
+    firstSeed: 1,
     install: () => replacing(InSyncReplicas, 'maximal', { get: (isr) => isr.committed }),
   },
 
   'min.insync.replicas counts replicas that are only asked for': {
+    firstSeed: 9,
     options: { faults: ['power-loss-of-all', 'power-loss', 'kill-two', 'kill'] },
     install: () => replacing(InSyncReplicas, 'committed', { get: (isr) => isr.maximal }),
   },
 
   'a follower joins the ISR without what is committed': {
+    firstSeed: 1,
     options: { faults: ['power-loss', 'kill', 'pause', 'slow-disk'] },
     install: () =>
       replacing(InSyncReplicas, 'expand', {
@@ -31,6 +36,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a follower acknowledges more than it has': {
+    firstSeed: 1,
     install: () =>
       replacing(InSyncReplicas, 'onFetch', {
         call: (onFetch, [fetch, leaderEndOffset, nowMs]) =>
@@ -39,10 +45,12 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'an answer does not wait for the high watermark': {
+    firstSeed: 1,
     install: () => replacing(Partition, 'waitCommitted', { call: () => 'reached' }),
   },
 
   'a follower does not say in which epoch its log ends': {
+    firstSeed: 23,
     options: {
       openLogs: async (options) => {
         const logs = await openLogManager(options)
@@ -63,10 +71,12 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a leader takes what a leader of another epoch was asked for': {
+    firstSeed: 3,
     install: () => replacing(Partition, 'checkReplica', { call: (checkReplica) => checkReplica(-1) }),
   },
 
   'a follower cuts less than the leader says': {
+    firstSeed: 23,
     install: () =>
       replacing(Partition, 'truncateToLeader', {
         call: (truncate, [leaderEpoch, { epoch, endOffset }]) =>
@@ -75,11 +85,13 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'replicas that lack records are elected': {
-    options: { settings: ['unclean.leader.election.enable=true'] },
+    firstSeed: 1,
+    options: { faults: ['kill-two', 'isolate', 'kill'], settings: ['unclean.leader.election.enable=true'] },
   },
 
   'an answer comes before the sync': {
-    options: { faults: ['power-loss', 'power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
+    firstSeed: 1,
+    options: { faults: ['power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
   },
 }
 

@@ -69,7 +69,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   const simulation = createSimulation({ seed, recordTrace: options.recordTrace ?? false })
   const observer = simulation.host('observer').platform
   const scenario = drawClusterScenario(observer.random, options.faults)
-  const watch = new ClusterWatch()
+  const watch = new ClusterWatch(scenario.isVolatile)
   let isSettled = false
   const endings: Checker = {
     on: (event) => {

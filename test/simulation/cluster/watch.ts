@@ -42,8 +42,14 @@ export class ClusterWatch {
   readonly #leaderOfTerm = new Map<number, number>()
   readonly #images = new Map<number, string>()
   readonly #known = new Map<string, Known>()
+  readonly #isVolatile: boolean
   #newest: MetadataImage | undefined
   #events = 0
+
+  /** `isVolatile`: see `ClusterScenario`. */
+  constructor(isVolatile: boolean) {
+    this.#isVolatile = isVolatile
+  }
 
   /** A node's parts are made, before it starts. */
   onAssembled(node: string, parts: NodeParts): void {
@@ -188,7 +194,7 @@ export class ClusterWatch {
         if (log === undefined || !log.isOnline) continue
         // A run that lost what it did not sync is not in the ISR; that the run before it was, the controller knows at its registration.
         const registered = this.#newest.cluster.broker(nodeId as BrokerId)?.brokerEpoch
-        if (!log.acksWaitForFlush && registered !== parts.coordination.brokerEpoch) continue
+        if (this.#isVolatile && registered !== parts.coordination.brokerEpoch) continue
         const end = countedEnd(log)
         if (end >= committed) continue
         fail(
