@@ -13,6 +13,7 @@ import type { ProduceOptions } from './commands/produce.ts'
 import type * as reassignCommands from './commands/reassign.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
+import type { ClusterCommandOptions } from './connect.ts'
 import { dataFormats } from './data-format.ts'
 import { exitCodes } from './exit.ts'
 
@@ -21,8 +22,8 @@ import { exitCodes } from './exit.ts'
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, reassign, leaders, doctor,
- *                    log, completion
+ *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, reassign, leaders, quorum,
+ *                    doctor, log, completion
  *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
  *     log-files/     a data folder read without a broker: batches, and whether all is as it should be
  *     doctor/        what the doctor looks at
@@ -69,6 +70,7 @@ export function createProgram(): Command {
   addCluster(program)
   addReassign(program)
   addLeaders(program)
+  addQuorum(program)
   addDoctor(program)
   addLog(program)
   addCompletion(program)
@@ -324,6 +326,13 @@ function addLeaders(program: Command): void {
     .action(async (names: string[], options: ElectOptions) =>
       (await import('./commands/leaders.ts')).elect(names, options),
     )
+}
+
+function addQuorum(program: Command): void {
+  const quorum = program.command('quorum').description('the nodes that vote on the metadata')
+  connected(
+    quorum.command('status', { isDefault: true }).description('who leads, who votes, and how far each is'),
+  ).action(async (options: ClusterCommandOptions) => (await import('./commands/quorum.ts')).status(options))
 }
 
 function addDoctor(program: Command): void {

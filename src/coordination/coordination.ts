@@ -41,6 +41,8 @@ export interface Coordination {
    * served meanwhile. Never rejects.
    */
   handOver(): Promise<void>
+  /** Ends what waits for the cluster, a start above all: it rejects with a 'stopped'. To be followed by `stop`. */
+  giveUp(): void
   stop(): Promise<void>
   /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage

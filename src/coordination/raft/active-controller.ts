@@ -77,6 +77,8 @@ export class ActiveController {
   readonly #options: ActiveControllerOptions
   readonly #handlers: Handlers
   #sessions: BrokerSessions
+  /** Those that `electUncleanLeaders` last went by. */
+  #configsOfElection: MetadataImage['configs'] | undefined
 
   constructor(options: ActiveControllerOptions) {
     this.#options = options
@@ -95,6 +97,7 @@ export class ActiveController {
       const run = image.cluster.broker(brokerId)
       if (run !== undefined) this.#sessions.seed(run, lastHeardMs, isConnected)
     }
+    this.#configsOfElection = undefined
     this.loop.activate(image)
     const { clusterId, settings } = this.#options
     if (clusterStart(image, clusterId, settings).length === 0) return
@@ -142,8 +145,11 @@ export class ActiveController {
     this.#decide((head) => balanceLeaders(head, { maxImbalancePercentage }, settings).records)
   }
 
-  /** For partitions without a leader whose topics have come to allow it. */
+  /** For partitions without a leader whose topics have come to allow it. Looks only when settings changed since it last did. */
   electUncleanLeaders(): void {
+    const configs = this.loop.head?.configs
+    if (configs === undefined || configs === this.#configsOfElection) return
+    this.#configsOfElection = configs
     this.#decide((head) => electUncleanLeaders(head, this.#options.settings))
   }
 

@@ -143,6 +143,8 @@ class FakeCoordination implements Coordination {
 
   async handOver(): Promise<void> {}
 
+  giveUp(): void {}
+
   alterPartitions(): Promise<never> {
     throw new Error('No API changes ISRs')
   }
