@@ -360,4 +360,80 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
     reached: ['INVALID_REQUEST', 'INVALID_TOPIC_EXCEPTION', 'UNKNOWN_TOPIC_OR_PARTITION'],
     unreachable: { LEADER_NOT_AVAILABLE: followers, TOPIC_AUTHORIZATION_FAILED: acls },
   },
+  AlterReplicaLogDirs: {
+    reached: ['LOG_DIR_NOT_FOUND', 'UNKNOWN_TOPIC_OR_PARTITION'],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      KAFKA_STORAGE_ERROR: brokenDisk,
+      NOT_LEADER_OR_FOLLOWER: followers,
+      REPLICA_NOT_AVAILABLE: followers,
+      UNKNOWN_SERVER_ERROR: 'stands for a bug of the broker',
+    },
+  },
+  ElectLeaders: {
+    reached: ['ELECTION_NOT_NEEDED', 'INVALID_REQUEST', 'UNKNOWN_TOPIC_OR_PARTITION'],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      ELIGIBLE_LEADERS_NOT_AVAILABLE: followers,
+      NOT_CONTROLLER: otherController,
+      PREFERRED_LEADER_NOT_AVAILABLE: followers,
+      REQUEST_TIMED_OUT: otherController,
+    },
+  },
+  AlterPartitionReassignments: {
+    reached: [
+      'INVALID_REPLICATION_FACTOR',
+      'INVALID_REPLICA_ASSIGNMENT',
+      'NO_REASSIGNMENT_IN_PROGRESS',
+      'UNKNOWN_TOPIC_OR_PARTITION',
+    ],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      NOT_CONTROLLER: otherController,
+      REQUEST_TIMED_OUT: otherController,
+    },
+  },
+  ListPartitionReassignments: {
+    reached: [],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      NOT_CONTROLLER: otherController,
+      REQUEST_TIMED_OUT: otherController,
+    },
+  },
+  UpdateFeatures: {
+    reached: ['INVALID_UPDATE_VERSION'],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      FEATURE_UPDATE_FAILED: 'no broker of version 4 answers it',
+      NOT_CONTROLLER: otherController,
+      REQUEST_TIMED_OUT: otherController,
+    },
+  },
+  UnregisterBroker: {
+    reached: ['BROKER_ID_NOT_REGISTERED'],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      NOT_CONTROLLER: otherController,
+      REQUEST_TIMED_OUT: otherController,
+    },
+  },
+  AddRaftVoter: {
+    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST', 'UNSUPPORTED_VERSION'],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      DUPLICATE_VOTER: 'needs a quorum whose voters change',
+      NOT_LEADER_OR_FOLLOWER: otherController,
+      REQUEST_TIMED_OUT: 'needs a voter that does not follow',
+    },
+  },
+  RemoveRaftVoter: {
+    reached: ['INCONSISTENT_CLUSTER_ID'],
+    unreachable: {
+      CLUSTER_AUTHORIZATION_FAILED: acls,
+      NOT_LEADER_OR_FOLLOWER: otherController,
+      REQUEST_TIMED_OUT: otherController,
+      VOTER_NOT_FOUND: 'needs a quorum whose voters change',
+    },
+  },
 }
