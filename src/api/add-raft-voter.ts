@@ -2,7 +2,7 @@ import type { BrokerId } from '../base/index.ts'
 import { apis, ErrorCode } from '../protocol/index.ts'
 import { defineApi } from './api.ts'
 import { errorMessageOf } from './errors.ts'
-import { clusterFault, voterAnswer } from './raft-voters.ts'
+import { voterAnswer, voterFault } from './raft-voters.ts'
 
 /**
  * AddRaftVoter, 0 to 1.
@@ -16,8 +16,9 @@ import { clusterFault, voterAnswer } from './raft-voters.ts'
 export const addRaftVoter = defineApi({
   api: apis.AddRaftVoter,
   versions: { min: 0, max: 1 },
-  async handle({ clusterId, timeoutMs, voterId, voterDirectoryId, listeners }, { services }) {
-    const fault = clusterFault(clusterId, services.clusterId)
+  async handle(request, { services }) {
+    const { timeoutMs, voterId, voterDirectoryId, listeners } = request
+    const fault = voterFault(request, services.clusterId)
     if (fault !== undefined) return { body: fault }
     const [listener] = listeners
     if (listener === undefined) {

@@ -22,6 +22,9 @@ export const alterPartitionReassignments = defineApi({
   api: apis.AlterPartitionReassignments,
   versions: { min: 0, max: 1 },
   async handle(request, context) {
+    if (request.topics.length === 0) {
+      return { body: { ...top(request, ErrorCode.NONE, context.apiVersion), errorMessage: '', responses: [] } }
+    }
     const requests = request.topics.flatMap(({ name, partitions }) =>
       partitions.map(
         ({ partitionIndex, replicas }): ReassignmentRequest => ({

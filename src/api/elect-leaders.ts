@@ -23,6 +23,9 @@ export const electLeaders = defineApi({
   versions: { min: 0, max: 2 },
   async handle(request, context) {
     const { electionType, topicPartitions } = request
+    if (topicPartitions?.length === 0) {
+      return { body: { ...top(ErrorCode.NONE, context.apiVersion), replicaElectionResults: [] } }
+    }
     // Version 0 has preferred ones only, which read as 0.
     const type = electionTypes[electionType]
     if (type === undefined) {

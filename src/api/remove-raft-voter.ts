@@ -2,7 +2,7 @@ import type { BrokerId } from '../base/index.ts'
 import { apis } from '../protocol/index.ts'
 import { defineApi } from './api.ts'
 import { errorMessageOf } from './errors.ts'
-import { clusterFault, voterAnswer } from './raft-voters.ts'
+import { voterAnswer, voterFault } from './raft-voters.ts'
 
 /**
  * RemoveRaftVoter, 0.
@@ -14,8 +14,9 @@ import { clusterFault, voterAnswer } from './raft-voters.ts'
 export const removeRaftVoter = defineApi({
   api: apis.RemoveRaftVoter,
   versions: { min: 0, max: 0 },
-  async handle({ clusterId, voterId, voterDirectoryId }, { services }) {
-    const fault = clusterFault(clusterId, services.clusterId)
+  async handle(request, { services }) {
+    const { voterId, voterDirectoryId } = request
+    const fault = voterFault(request, services.clusterId)
     if (fault !== undefined) return { body: fault }
     const voter = { id: voterId as BrokerId, directoryId: voterDirectoryId }
     const options = { timeoutMs: services.config.values.requestTimeoutMs }

@@ -22,17 +22,18 @@ export const updateFeatures = defineApi({
   versions: { min: 0, max: 2 },
   async handle(request, context) {
     const { apiVersion } = context
-    const updates: FeatureUpdate[] = []
+    // Of a feature that stands twice the last word counts.
+    const updates = new Map<string, FeatureUpdate>()
     for (const asked of request.featureUpdates) {
       const upgradeType = upgradeTypeOf(asked, apiVersion)
       if (upgradeType === undefined) {
         const message = `There is no upgrade type ${asked.upgradeType}`
         return { body: answer(request, ErrorCode.INVALID_UPDATE_VERSION, whole(message), apiVersion) }
       }
-      updates.push({ feature: asked.feature, level: asked.maxVersionLevel, upgradeType })
+      updates.set(asked.feature, { feature: asked.feature, level: asked.maxVersionLevel, upgradeType })
     }
     const options = { timeoutMs: Math.max(0, request.timeoutMs), validateOnly: request.validateOnly }
-    const result = await context.services.coordination.admin.updateFeatures(updates, options)
+    const result = await context.services.coordination.admin.updateFeatures([...updates.values()], options)
     if (result.ok) return { body: answer(request, ErrorCode.NONE, null, apiVersion) }
     const message = whole(`${result.feature}: ${result.message}`)
     return { body: answer(request, errorCodeOf(result.reason), message, apiVersion) }
@@ -67,6 +68,8 @@ function answer(
   apiVersion: number,
 ): MessageInput<typeof UpdateFeaturesResponse> {
   if (apiVersion >= 2) return { errorCode, errorMessage }
-  const results = featureUpdates.map(({ feature }) => ({ feature, errorCode, errorMessage }))
+  // As in Kafka, they tell of success only, with the name of the code as the message.
+  const isDone = errorCode === ErrorCode.NONE
+  const results = isDone ? featureUpdates.map(({ feature }) => ({ feature, errorCode, errorMessage: 'NONE' })) : []
   return { errorCode, errorMessage, results }
 }

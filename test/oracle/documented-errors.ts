@@ -361,8 +361,9 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
     unreachable: { LEADER_NOT_AVAILABLE: followers, TOPIC_AUTHORIZATION_FAILED: acls },
   },
   AlterReplicaLogDirs: {
-    reached: ['LOG_DIR_NOT_FOUND', 'UNKNOWN_TOPIC_OR_PARTITION'],
+    reached: ['LOG_DIR_NOT_FOUND'],
     unreachable: {
+      UNKNOWN_TOPIC_OR_PARTITION: 'needs the path of a folder, which is another one in each broker',
       CLUSTER_AUTHORIZATION_FAILED: acls,
       KAFKA_STORAGE_ERROR: brokenDisk,
       NOT_LEADER_OR_FOLLOWER: followers,
@@ -419,16 +420,17 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
     },
   },
   AddRaftVoter: {
-    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST', 'UNSUPPORTED_VERSION'],
+    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST'],
     unreachable: {
       CLUSTER_AUTHORIZATION_FAILED: acls,
       DUPLICATE_VOTER: 'needs a quorum whose voters change',
+      UNSUPPORTED_VERSION: 'needs the directory id of a voter',
       NOT_LEADER_OR_FOLLOWER: otherController,
       REQUEST_TIMED_OUT: 'needs a voter that does not follow',
     },
   },
   RemoveRaftVoter: {
-    reached: ['INCONSISTENT_CLUSTER_ID'],
+    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST'],
     unreachable: {
       CLUSTER_AUTHORIZATION_FAILED: acls,
       NOT_LEADER_OR_FOLLOWER: otherController,

@@ -176,7 +176,7 @@ describe('UpdateFeatures', () => {
     const answer = await ask(apis.UpdateFeatures, version, { featureUpdates: [update] })
     const refused = { errorCode: ErrorCode.INVALID_UPDATE_VERSION, errorMessage: expect.stringContaining('unheard.of') }
     expect(answer).toMatchObject(refused)
-    expect(answer.results).toEqual(version < 2 ? [{ feature: 'metadata.version', ...refused }] : [])
+    expect(answer.results).toEqual([])
   })
 
   test('a kind of update that there is none of is refused, and nobody is asked', async () => {
@@ -268,4 +268,24 @@ describe('Several brokers', () => {
       lastKnownElr: [3],
     })
   })
+})
+
+test('AlterReplicaLogDirs takes what moves nothing, and tells why it does not the rest', async () => {
+  const { ask, coordination, logDirectories } = harness()
+  coordination.addTopic('orders', [partitionImage(0), partitionImage(1)])
+  const log = { topic: 'orders', partition: 0, sizeBytes: 0, highWatermark: 0, logEndOffset: 0 }
+  logDirectories.directories = [
+    { path: '/a', error: undefined, partitions: [log] },
+    { path: '/b', error: undefined, partitions: [] },
+    { path: '/broken', error: new Error('EIO'), partitions: [] },
+  ]
+  const ends = async (path: string, partitions: number[], name = 'orders') => {
+    const { results } = await ask(apis.AlterReplicaLogDirs, 2, { dirs: [{ path, topics: [{ name, partitions }] }] })
+    return results.flatMap((topic) => topic.partitions.map(({ errorCode }) => errorCode))
+  }
+  expect(await ends('/a', [0, 1, 2])).toEqual([0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3])
+  expect(await ends('/b', [0])).toEqual([ErrorCode.UNSUPPORTED_VERSION])
+  expect(await ends('/broken', [0])).toEqual([ErrorCode.KAFKA_STORAGE_ERROR])
+  expect(await ends('/c', [0])).toEqual([ErrorCode.LOG_DIR_NOT_FOUND])
+  expect(await ends('/a', [0], 'missing')).toEqual([3])
 })
