@@ -11,7 +11,7 @@ type Handler<Kind extends ControllerRequestKind> = (request: ControllerRequests[
 type Handlers = { readonly [Kind in Exclude<ControllerRequestKind, DecisionKind>]: Handler<Kind> }
 
 /** A voter that wasn't heard for longer is not counted on when another is to be removed; heartbeats come several times in it. */
-const maxSilenceMs = 1000
+const maxSilenceMs = 500
 
 const notLeader = { ok: false, reason: 'not-controller', mayBeStored: false } as const
 const mayHaveHappened = { ok: false, reason: 'not-controller', mayBeStored: true } as const
