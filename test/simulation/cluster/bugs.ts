@@ -86,11 +86,14 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
 
   'replicas that lack records are elected': {
     firstSeed: 1,
-    options: { faults: ['kill-two', 'isolate', 'kill'], settings: ['unclean.leader.election.enable=true'] },
+    options: {
+      faults: ['kill', 'power-loss', 'kill-two', 'power-loss-of-all', 'write-error'],
+      settings: ['unclean.leader.election.enable=true'],
+    },
   },
 
   'an answer comes before the sync': {
-    firstSeed: 1,
+    firstSeed: 16,
     options: { faults: ['power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
   },
 }
