@@ -1,3 +1,5 @@
+import type { BrokerId } from '../../../src/base/index.ts'
+import { PartitionRules } from '../../../src/controller/partition-change.ts'
 import { openLogManager } from '../../../src/log/index.ts'
 import { InSyncReplicas } from '../../../src/replication/in-sync-replicas.ts'
 import { Partition } from '../../../src/replication/partition.ts'
@@ -85,11 +87,17 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'replicas that lack records are elected': {
-    firstSeed: 1,
-    options: {
-      faults: ['kill', 'power-loss', 'kill-two', 'power-loss-of-all', 'write-error'],
-      settings: ['unclean.leader.election.enable=true'],
-    },
+    firstSeed: 4,
+    options: { faults: ['kill', 'power-loss', 'kill-two', 'isolate'] },
+    install: () =>
+      replacing(PartitionRules, 'change', {
+        call: (change, [topic, partition, target]) => {
+          const { isr } = target
+          if (isr === undefined || isr.includes(partition.leader)) return change(topic, partition, target)
+          const stays = (replica: BrokerId) => isr.includes(replica) || !partition.isr.includes(replica)
+          return change(topic, partition, { ...target, isr: partition.replicas.filter(stays) })
+        },
+      }),
   },
 
   'an answer comes before the sync': {
