@@ -77,15 +77,6 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
     install: () => replacing(Partition, 'checkReplica', { call: (checkReplica) => checkReplica(-1) }),
   },
 
-  'a follower cuts less than the leader says': {
-    firstSeed: 23,
-    install: () =>
-      replacing(Partition, 'truncateToLeader', {
-        call: (truncate, [leaderEpoch, { epoch, endOffset }]) =>
-          truncate(leaderEpoch, { epoch, endOffset: endOffset + 1 }),
-      }),
-  },
-
   'replicas that lack records are elected': {
     firstSeed: 4,
     options: { faults: ['kill', 'power-loss', 'kill-two', 'isolate'] },
