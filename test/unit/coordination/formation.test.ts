@@ -22,9 +22,18 @@ class NewNode {
   readonly #directoryId: Uuid
   readonly #voters: ReadonlyMap<number, RpcTarget>
 
-  constructor(simulation: Simulation, id: number, options: { voters?: typeof three; directoryId?: Uuid } = {}) {
-    this.host = simulation.host(`n${id}`)
+  readonly #incarnationId: Uuid
+  readonly #clusterId: string | undefined
+
+  constructor(
+    simulation: Simulation,
+    id: number,
+    options: { voters?: typeof three; directoryId?: Uuid; host?: string; clusterId?: string } = {},
+  ) {
+    this.host = simulation.host(options.host ?? `n${id}`)
     this.#id = id
+    this.#incarnationId = this.host.platform.random.uuid()
+    this.#clusterId = options.clusterId
     this.#directoryId = options.directoryId ?? directoryOf(id)
     this.#voters = options.voters ?? three
   }
@@ -47,7 +56,9 @@ class NewNode {
       nodeId: this.#id,
       directoryId: this.#directoryId,
       voters: this.#voters,
-      newClusterId: `cluster-of-${this.#id}`,
+      incarnationId: this.#incarnationId,
+      newClusterId: this.#clusterId ?? `cluster-of-${this.#id}`,
+      isClusterIdGiven: this.#clusterId !== undefined,
       signal: this.stopping.signal,
     }).then(
       (formation) => {
@@ -66,7 +77,7 @@ class NewNode {
       clusterId: this.formation?.clusterId ?? '',
       nodeId: this.#id,
       directoryId: this.#directoryId,
-      incarnationId: directoryOf(1),
+      incarnationId: this.#incarnationId,
       softwareVersion: '',
       configuredVoters: [...this.#voters].map(([id, target]) => ({
         id,
@@ -178,6 +189,37 @@ describe('the first boot of a quorum', () => {
           expect(String(fault)).toContain('3@n3:9093')
           expect(String(fault)).toContain('3@elsewhere:9093')
         }
+      }),
+    )
+  })
+
+  test('a second process with the id of another refuses to go on, and the first is not disturbed', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        const second = new NewNode(simulation, 2, { host: 'elsewhere', directoryId: directoryOf(4) })
+        await second.start()
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 5000)
+        expect(nodes.map(({ formation }) => formation)).toEqual([formedByOne, formedByOne, formedByOne])
+        expect(String(second.fault)).toContain('Two nodes have node.id 2: another process answers at n2:9093')
+      }),
+    )
+  })
+
+  test('a node that is to be of another cluster refuses to join', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 3000)
+        nodes[2]!.host.kill()
+        nodes[2]!.host.restart()
+        const stranger = new NewNode(simulation, 3, { clusterId: 'another' })
+        await stranger.start()
+        await pass(nodes[0]!.host, 3000)
+        expect(stranger.formation).toBeUndefined()
+        expect(String(stranger.fault)).toContain('These nodes are not of one cluster: node 3 of cluster another')
       }),
     )
   })

@@ -33,6 +33,10 @@ function fetch(replica: BrokerId, fetchOffset: number, brokerEpoch = -1) {
 }
 
 describe('InSyncReplicas', () => {
+  test('who may follow is another broker that has a replica', () => {
+    expect([leader, b, c, id(9)].map((each) => led().mayFollow(each))).toEqual([false, true, true, false])
+  })
+
   test('takes out a follower that did not catch up for the lag time, and nobody who did', () => {
     const replicas = led()
     replicas.onFetch(fetch(b, 120), 120, 900)
