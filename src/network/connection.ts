@@ -20,6 +20,8 @@ export interface ConnectionHost {
   mayRead(connection: Connection): boolean
   /** False while the broker has no memory for answers of this connection, unless they are small. */
   mayBeginLarge(connection: Connection): boolean
+  /** False when others have their turn first; the connection is advanced when its own comes. `isBrief`: the answer is small. */
+  mayBeginNow(connection: Connection, isBrief: boolean): boolean
   /** What one answer may take of the memory for responses. */
   responseShareBytes(): number
   /** Nothing more is read until `updateReading` finds that it may be. */
@@ -232,8 +234,11 @@ export class Connection implements ConnectionFacts {
     const { maxInFlight, handler } = this.#host
     if (this.#state !== 'open' || this.#isSocketFull || this.#inFlight.length >= maxInFlight) return false
     // Few slow readers of much must not hold up everyone's acknowledgements and heartbeats.
-    if (!this.#host.mayBeginLarge(this) && !handler.isBrief(apiKeyOf(frame))) return false
-    return this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKeyOf(frame)))
+    const apiKey = apiKeyOf(frame)
+    const isBrief = handler.isBrief(apiKey)
+    if (!isBrief && !this.#host.mayBeginLarge(this)) return false
+    const isNext = this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKey))
+    return isNext && this.#host.mayBeginNow(this, isBrief)
   }
 
   #begin(frame: Buffer): void {

@@ -1,6 +1,7 @@
 import { messageOf } from '../base/index.ts'
 import type { Listener, Platform, Socket, Timer } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
+import { BeginTurns } from './begin-turns.ts'
 import { Connection, type ConnectionHost } from './connection.ts'
 import { ConnectionCounts, type ConnectionLimits, type ConnectionRefusal } from './connection-limits.ts'
 import { FramePool } from './frame-pool.ts'
@@ -71,6 +72,7 @@ export class KafkaServer {
   #refusedCount = 0
   #refusalToldMs = Number.NEGATIVE_INFINITY
   readonly #listeners: Listener[] = []
+  readonly #turns: BeginTurns
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
   /** Above the limit of the request budget: shared by all connections. */
@@ -92,6 +94,7 @@ export class KafkaServer {
 
   constructor(options: KafkaServerOptions) {
     this.#options = options
+    this.#turns = new BeginTurns(options.platform)
     this.connectionLimits = options.connectionLimits
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
@@ -115,6 +118,7 @@ export class KafkaServer {
         !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
       mayBeginLarge: (connection) =>
         !this.#responseBudget.isAbove || (connection.responseBytes === 0 && this.#hasResponseReserve),
+      mayBeginNow: (connection, isBrief) => this.#turns.mayBegin(connection, isBrief),
       responseShareBytes: () => this.#responseShareBytes(),
       onPaused: (connection) => {
         // It reached its part of the reserve. Nothing else may happen that has a borrower chosen.
@@ -211,6 +215,7 @@ export class KafkaServer {
 
   #closed(connection: Connection, error: Error | undefined): void {
     this.#connections.delete(connection)
+    this.#turns.forget(connection)
     this.#counts.remove(connection.remoteAddress)
     if (connection === this.#borrower) this.#lendTo(undefined)
     const fields = { peer: connection.peer, ...(error === undefined ? {} : { reason: messageOf(error) }) }

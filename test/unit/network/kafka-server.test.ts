@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { deferred } from '../../../src/base/index.ts'
 import { type Answer, KafkaServer, type RequestHandler, type ResponseLoan } from '../../../src/network/index.ts'
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
+import { until } from '../../support/condition.ts'
 import { frameOf, type MemoryNetwork, type MemorySocket, memoryPlatform, settled } from './memory-network.ts'
 
 const overlappingKey = 0
@@ -602,6 +603,72 @@ describe('memory', () => {
     expect(socket.isPaused).toBe(true)
     socket.drain()
     expect(handler.begun).toEqual(['first', 'second'])
+  })
+})
+
+describe('turns of the event loop', () => {
+  /** Answers at once, which takes `tookMs` of the event loop. `begun`: what began in each of its turns. */
+  async function serveSlowly(tookMs: number) {
+    const begun: string[] = []
+    let time: { nowMs: number } | undefined
+    const handler: RequestHandler = {
+      ...echo,
+      handle(frame, connection) {
+        begun.push(frame.toString('utf8', 2))
+        time!.nowMs += tookMs
+        return echo.handle(frame, connection)
+      },
+    }
+    const served = await serve(handler)
+    time = served.time
+    return { ...served, begun }
+  }
+
+  test('requests of a thousand connections that come at once begin in many turns, in their order', async () => {
+    const { network, begun, warnings } = await serveSlowly(2)
+    const sockets = Array.from({ length: 90 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
+    expect(begun).toEqual(['0', '1', '2', '3'])
+    const perTurn: number[] = []
+    for (let before = begun.length; begun.length < sockets.length; before = begun.length) {
+      await new Promise(setImmediate)
+      perTurn.push(begun.length - before)
+    }
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(4)
+    expect(begun).toEqual(sockets.map((_, i) => `${i}`))
+    expect(sockets.map(texts)).toEqual(sockets.map((_, i) => [`${i}`]))
+    expect(warnings()).toEqual([])
+  })
+
+  test('who comes later stands behind those that wait, with its next request too', async () => {
+    const { network, begun } = await serveSlowly(5)
+    const [a, b, c] = [network.accept(), network.accept(), network.accept()]
+    for (const text of ['a1', 'a2', 'a3', 'a4']) a.clientSends(request(plainKey, text))
+    b.clientSends(Buffer.concat([request(plainKey, 'b1'), request(plainKey, 'b2')]))
+    c.clientSends(request(plainKey, 'c1'))
+    await until(() => begun.length === 7, 'all have begun')
+    expect(begun).toEqual(['a1', 'a2', 'a3', 'b1', 'c1', 'a4', 'b2'])
+    expect(texts(a)).toEqual(['a1', 'a2', 'a3', 'a4'])
+    expect(a.isPaused || b.isPaused || c.isPaused).toBe(false)
+  })
+
+  test('a request with a brief answer does not stand behind all that read much', async () => {
+    const { network, begun } = await serveSlowly(5)
+    for (let i = 0; i < 50; i++) network.accept().clientSends(request(plainKey, `${i}`))
+    network.accept().clientSends(request(briefKey, 'acknowledgement'))
+    await until(() => begun.length === 51, 'all have begun')
+    expect(begun.indexOf('acknowledgement')).toBeLessThan(5)
+  })
+
+  test('who closes while it waits is passed over', async () => {
+    const { network, begun, server } = await serveSlowly(5)
+    const sockets = Array.from({ length: 10 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
+    for (const socket of sockets.slice(4)) socket.clientCloses()
+    await until(() => begun.length === 4, 'all have begun')
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+    expect(begun).toEqual(['0', '1', '2', '3'])
+    expect(server.statistics).toEqual({ connections: 4, requestBytes: 0, responseBytes: 0 })
   })
 })
 
