@@ -21,7 +21,9 @@ export interface ConnectionHost {
   /** False while the broker has no memory for answers of this connection, unless they are small. */
   mayBeginLarge(connection: Connection): boolean
   /** False when others have their turn first; the connection is advanced when its own comes. `isBrief`: the answer is small. */
-  mayBeginNow(connection: Connection, isBrief: boolean): boolean
+  mayGoOn(connection: Connection, isBrief: boolean): boolean
+  /** Handed to the socket. */
+  onWrite(bytes: number): void
   /** What one answer may take of the memory for responses. */
   responseShareBytes(): number
   /** Nothing more is read until `updateReading` finds that it may be. */
@@ -40,6 +42,7 @@ const isOver = 'The connection takes no more requests'
 /** A request that began, in the order of arrival. */
 interface Entry {
   readonly overlaps: boolean
+  readonly isBrief: boolean
   /** Until the answer is there; then its memory is used for another. */
   frame: Buffer | undefined
   answer: Answer | undefined
@@ -216,7 +219,7 @@ export class Connection implements ConnectionFacts {
     } catch (error) {
       if (!(error instanceof FrameError)) throw error
       // In its turn, as any answer: what came before it is served. Nothing after it can be read.
-      this.#inFlight.push({ overlaps: false, frame: undefined, answer: this.#refusalOf(error) })
+      this.#inFlight.push({ overlaps: false, isBrief: true, frame: undefined, answer: this.#refusalOf(error) })
       this.#state = 'draining'
       return undefined
     }
@@ -241,16 +244,23 @@ export class Connection implements ConnectionFacts {
     const isBrief = handler.isBrief(apiKey)
     if (!isBrief && !this.#host.mayBeginLarge(this)) return false
     const isNext = this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKey))
-    return isNext && this.#host.mayBeginNow(this, isBrief)
+    return isNext && this.#host.mayGoOn(this, isBrief)
   }
 
   #begin(frame: Buffer): void {
-    const entry: Entry = { overlaps: this.#host.handler.mayOverlap(apiKeyOf(frame)), frame, answer: undefined }
+    const { handler } = this.#host
+    const apiKey = apiKeyOf(frame)
+    const entry: Entry = {
+      overlaps: handler.mayOverlap(apiKey),
+      isBrief: handler.isBrief(apiKey),
+      frame,
+      answer: undefined,
+    }
     this.#inFlight.push(entry)
     this.#unanswered++
     if (!entry.overlaps) this.#unansweredExclusive++
     try {
-      const answer = this.#host.handler.handle(frame, this)
+      const answer = handler.handle(frame, this)
       if (!(answer instanceof Promise)) this.#settle(entry, answer)
       else {
         answer.then(
@@ -265,7 +275,7 @@ export class Connection implements ConnectionFacts {
 
   #settleLater(entry: Entry, answer: Answer): void {
     this.#settle(entry, answer)
-    this.advance()
+    if (this.#host.mayGoOn(this, entry.isBrief)) this.advance()
   }
 
   #settle(entry: Entry, answer: Answer): void {
@@ -327,6 +337,7 @@ export class Connection implements ConnectionFacts {
       this.#host.responseBudget.remove(bytes)
     })
     if (!hasRoom) this.#isSocketFull = true
+    this.#host.onWrite(bytes)
   }
 
   #maybeEnd(): void {

@@ -3,13 +3,13 @@
  *
  *   kafka-server.ts      `KafkaServer`: listeners, the broker-wide memory limits, idle and stalled peers, closing
  *   connection.ts        one accepted connection: which request may begin, whose answer is next
- *   begin-turns.ts       in which turn of the event loop a request begins
  *   connection-limits.ts how many there may be, in all and of one address
  *   request-handler.ts   `RequestHandler`: what `api/` implements to have requests answered
  *   frame-reader.ts      bytes to frames
  *   frame-pool.ts        memory that frames are collected in
  *   foreign-protocol.ts  names TLS and HTTP that were sent to a Kafka port
  *   memory-budget.ts     bytes held over all connections
+ *   turns.ts             in which turn of the event loop a connection goes on
  *   probe.ts             metrics
  *   kafka-client.ts      `KafkaClient`: an outbound connection
  *

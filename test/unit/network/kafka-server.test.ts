@@ -660,6 +660,32 @@ describe('turns of the event loop', () => {
     expect(begun.indexOf('acknowledgement')).toBeLessThan(5)
   })
 
+  test('answers of many connections that are there at once leave in many turns, brief ones among the first', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler, { maxQueuedBytes: 100_000_000 })
+    const sockets = Array.from({ length: 40 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
+    const acknowledged = network.accept()
+    acknowledged.clientSends(request(briefKey, 'acknowledgement'))
+    await until(() => handler.begun.length === 41, 'all have begun')
+    const large = { chunks: [frameOf(Buffer.alloc(1_000_000))] }
+    const all = sockets.map((_, i) => handler.answer(`${i}`, large))
+    all.push(handler.answer('acknowledgement'))
+    const done = () => sockets.filter(({ writes }) => writes.length === 1).length
+    const perTurn: number[] = []
+    let before = 0
+    let doneBeforeBrief: number | undefined
+    while (before < sockets.length) {
+      await new Promise(setImmediate)
+      perTurn.push(done() - before)
+      before = done()
+      if (acknowledged.writes.length === 1) doneBeforeBrief ??= before
+    }
+    await Promise.all(all)
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(5)
+    expect(doneBeforeBrief).toBeLessThanOrEqual(10)
+  })
+
   test('who closes while it waits is passed over', async () => {
     const { network, begun, server } = await serveSlowly(5)
     const sockets = Array.from({ length: 10 }, () => network.accept())
