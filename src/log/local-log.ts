@@ -427,14 +427,12 @@ export class LocalLog implements PartitionLog {
     return this.#reader.read(options)
   }
 
-  async offsetForTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
-    const found = await this.#reader.findTimestamp(timestamp, endOffset)
-    return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
+  offsetForTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
+    return this.#reader.findTimestamp(timestamp, endOffset)
   }
 
-  async offsetOfMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
-    const found = await this.#reader.findMaxTimestamp(endOffset)
-    return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
+  offsetOfMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
+    return this.#reader.findMaxTimestamp(endOffset)
   }
 
   #asRead(): ReadLog {

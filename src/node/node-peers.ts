@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { BrokerId, Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import {
@@ -93,6 +93,11 @@ export class NodePeers {
     return this.#targets.get(node)
   }
 
+  /** The voters that this one isn't connected to, each with the reason, for people. */
+  unreached(): string[] {
+    return [...this.transport.unreached].map(([id, reason]) => `${id} (${reason})`)
+  }
+
   /** The port of the CONTROLLER listener. Throws `RpcError`. */
   async listen(): Promise<void> {
     const [listener] = this.#config.controllerListeners
@@ -112,7 +117,7 @@ export class NodePeers {
   /** What meta.properties says, or what the voters agree on at their first boot. Throws `CoordinationError`, `StorageError`. */
   async identify(): Promise<StartingIdentity> {
     const { files, random } = this.#platform
-    const directory = this.#config.metadataLogDir
+    const directory = this.#directory
     const meta = await readMetaProperties(files, directory)
     const forming = (await files.readFile(join(directory, formingFile), 1024))?.toString()
     if (meta !== undefined && forming === undefined) {
@@ -123,14 +128,17 @@ export class NodePeers {
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
     const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
     this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
+    const givenId = meta?.clusterId ?? this.#config.values.clusterId
     const formation: Formation = await formQuorum({
       ...this.services,
       timers: this.#platform.timers,
       logger: this.#logger,
       nodeId: this.#config.nodeId,
       directoryId: this.#directoryId,
+      incarnationId: this.#incarnationId,
       voters: this.#targets,
-      newClusterId: meta?.clusterId ?? this.#config.values.clusterId ?? random.uuid(),
+      newClusterId: givenId ?? random.uuid(),
+      isClusterIdGiven: givenId !== null,
       signal: this.#stopping.signal,
     })
     return { ...formation, metadataDirectoryId: this.#directoryId }
@@ -155,14 +163,19 @@ export class NodePeers {
     }
   }
 
-  async stop(): Promise<void> {
+  /** `identify` rejects with a 'stopped'. */
+  giveUp(): void {
     this.#stopping.abort()
+  }
+
+  async stop(): Promise<void> {
+    this.giveUp()
     await this.#listener?.close()
   }
 
   async #nameDirectory(): Promise<Uuid> {
     const { files, random } = this.#platform
-    const directory = this.#config.metadataLogDir
+    const directory = this.#directory
     const path = join(directory, formingFile)
     const directoryId = random.uuid()
     await files.makeDirectory(directory)
@@ -179,7 +192,12 @@ export class NodePeers {
 
   /** Once the log is begun. */
   async forgetForming(): Promise<void> {
-    await this.#platform.files.remove(join(this.#config.metadataLogDir, formingFile))
+    await this.#platform.files.remove(join(this.#directory, formingFile))
+  }
+
+  /** In the settings it may be relative. */
+  get #directory(): string {
+    return resolve(this.#config.metadataLogDir)
   }
 
   #describe(): NodeDescription {

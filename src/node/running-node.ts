@@ -1,7 +1,7 @@
 import type { Faults } from '../api/index.ts'
 import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
-import type { CreateTopicRequest } from '../coordination/index.ts'
+import type { Admin, CreateTopicRequest } from '../coordination/index.ts'
 import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform, Time } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
@@ -17,6 +17,8 @@ export interface NodeOptions {
   /** Where not all goes by the platform's time. */
   readonly time?: NodeTime
   readonly logger: Logger
+  /** Aborted while the node starts: what it waits for is given up, and the start rejects with a `CoordinationError` ('stopped'). */
+  readonly signal?: AbortSignal
   readonly metrics?: Metrics
   /** Threads of libuv's pool (`UV_THREADPOOL_SIZE`), 2 or more; 4 when left out. */
   readonly poolThreads?: number
@@ -53,6 +55,10 @@ export interface RunningNode {
   /** Where clients connect: `host:port` of the first listener, as it is advertised. */
   readonly bootstrapServers: string
   readonly metrics: Metrics
+  /** Changes of the cluster, as an administrator makes them. */
+  readonly admin: Admin
+  /** The active controller, as far as this node knows; null: none. */
+  readonly controllerId: BrokerId | null
   /** Faults that it makes when asked to. */
   readonly faults: Faults
   /** What is in its topics and groups. */

@@ -387,8 +387,9 @@ export class Partition implements LogListener {
     return this.#inSync?.brokerEpochOf(replica)
   }
 
-  hasReplica(replica: BrokerId): boolean {
-    return this.#inSync?.isReplica(replica) ?? false
+  /** Another broker that has a replica, while this one leads. */
+  mayFollow(replica: BrokerId): boolean {
+    return this.#inSync?.mayFollow(replica) ?? false
   }
 
   #wantIsr({ wanted }: InSyncReplicas): void {
