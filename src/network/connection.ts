@@ -21,7 +21,11 @@ export interface ConnectionHost {
   /** False while the broker has no memory for answers of this connection, unless they are small. */
   mayBeginLarge(connection: Connection): boolean
   /** False when others have their turn first; the connection is advanced when its own comes. `isBrief`: the answer is small. */
-  mayGoOn(connection: Connection, isBrief: boolean): boolean
+  mayBeginNow(connection: Connection, isBrief: boolean): boolean
+  /** The same for writing an answer that is there. */
+  mayWriteNow(connection: Connection, isBrief: boolean): boolean
+  /** It waits for its turn and nothing else. */
+  isStanding(connection: Connection): boolean
   /** Handed to the socket. */
   onWrite(bytes: number): void
   /** What one answer may take of the memory for responses. */
@@ -36,6 +40,8 @@ export interface ConnectionHost {
   closed(connection: Connection, error: Error | undefined): void
 }
 
+/** Of requests that wait for their turn, or are under way, a connection that is still read holds no more. */
+const maxStandingBytes = 64 * 1024
 /** Given as the reason: without one an error with a stack is made for each connection that closes, at four times the cost. */
 const isOver = 'The connection takes no more requests'
 
@@ -70,7 +76,7 @@ export class Connection implements ConnectionFacts {
   /** Of those in flight, the ones without an answer, and how many of these don't let others begin. */
   #unanswered = 0
   #unansweredExclusive = 0
-  /** A whole frame that may not begin yet; nothing is read while there is one. */
+  /** A whole frame that may not begin yet. */
   #waiting: Buffer | undefined
   #state: 'open' | 'draining' | 'ending' | 'closed' = 'open'
   #isReadingPaused: boolean = false
@@ -164,13 +170,19 @@ export class Connection implements ConnectionFacts {
   /** Stops or resumes reading, as the limits say. */
   updateReading(): void {
     if (this.#state === 'ending' || this.#state === 'closed') return
-    const paused = this.#state !== 'open' || this.#waiting !== undefined || !this.#host.mayRead(this)
+    const paused = this.#state !== 'open' || this.#isHeldUp || !this.#host.mayRead(this)
     if (paused === this.#isReadingPaused) return
     this.#isReadingPaused = paused
     if (paused) {
       this.#socket.pause()
       this.#host.onPaused(this)
     } else this.#socket.resume()
+  }
+
+  /** A frame may not begin yet. One that only waits for its turn will soon: stopping the socket would cost more than its bytes. */
+  get #isHeldUp(): boolean {
+    if (this.#waiting === undefined) return false
+    return this.#requestBytes > maxStandingBytes || !this.#host.isStanding(this)
   }
 
   /** Takes no further request; ends when those that began are answered. Waiting fetches are told to answer. */
@@ -244,7 +256,7 @@ export class Connection implements ConnectionFacts {
     const isBrief = handler.isBrief(apiKey)
     if (!isBrief && !this.#host.mayBeginLarge(this)) return false
     const isNext = this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKey))
-    return isNext && this.#host.mayGoOn(this, isBrief)
+    return isNext && this.#host.mayBeginNow(this, isBrief)
   }
 
   #begin(frame: Buffer): void {
@@ -275,7 +287,7 @@ export class Connection implements ConnectionFacts {
 
   #settleLater(entry: Entry, answer: Answer): void {
     this.#settle(entry, answer)
-    if (this.#host.mayGoOn(this, entry.isBrief)) this.advance()
+    if (this.#host.mayWriteNow(this, entry.isBrief)) this.advance()
   }
 
   #settle(entry: Entry, answer: Answer): void {

@@ -116,7 +116,9 @@ export class KafkaServer {
         !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
       mayBeginLarge: (connection) =>
         !this.#responseBudget.isAbove || (connection.responseBytes === 0 && this.#hasResponseReserve),
-      mayGoOn: (connection, isBrief) => this.#turns.mayGoOn(connection, isBrief),
+      mayBeginNow: (connection, isBrief) => this.#turns.mayBegin(connection, isBrief),
+      mayWriteNow: (connection, isBrief) => this.#turns.mayWrite(connection, isBrief),
+      isStanding: (connection) => this.#turns.isStanding(connection),
       onWrite: (bytes) => this.#turns.noteWritten(bytes),
       responseShareBytes: () => this.#responseShareBytes(),
       onPaused: (connection) => {

@@ -624,7 +624,7 @@ describe('turns of the event loop', () => {
     return { ...served, begun }
   }
 
-  test('requests of a thousand connections that come at once begin in many turns, in their order', async () => {
+  test('requests of many connections that come at once begin in many turns, in their order', async () => {
     const { network, begun, warnings } = await serveSlowly(2)
     const sockets = Array.from({ length: 90 }, () => network.accept())
     for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
@@ -684,6 +684,33 @@ describe('turns of the event loop', () => {
     await Promise.all(all)
     expect(Math.max(...perTurn)).toBeLessThanOrEqual(5)
     expect(doneBeforeBrief).toBeLessThanOrEqual(10)
+  })
+
+  test('clients that ask again at once do not keep the line standing when there is time for all of them', async () => {
+    const { network, begun, time } = await serveSlowly(0)
+    const sockets = Array.from({ length: 90 }, () => network.accept())
+    sockets[0]!.clientSends(request(briefKey, 'first'))
+    time.nowMs += 100 // of one turn
+    for (const socket of sockets) socket.clientSends(request(briefKey, 'a'))
+    expect(begun).toEqual(['first'])
+    expect(sockets.some(({ isPaused }) => isPaused)).toBe(false)
+    await until(() => begun.length === 91, 'all have begun')
+    for (const socket of sockets) socket.clientSends(request(briefKey, 'b'))
+    expect(begun).toHaveLength(181)
+  })
+
+  test('what a connection sends while it stands in the line is read up to 64 KiB', async () => {
+    const { network, begun } = await serveSlowly(5)
+    const [a, b] = [network.accept(), network.accept()]
+    for (let i = 0; i < 2; i++) a.clientSends(request(plainKey, `${i}`))
+    const large = 'x'.repeat(900)
+    for (let i = 0; i < 100; i++) b.clientSends(request(plainKey, large))
+    expect(begun).toHaveLength(2)
+    expect(b.isPaused).toBe(true)
+    expect(b.unreadBytes).toBeGreaterThan(20 * 906)
+    await until(() => begun.length === 102, 'all have begun')
+    expect(b.unreadBytes).toBe(0)
+    expect(b.isPaused).toBe(false)
   })
 
   test('who closes while it waits is passed over', async () => {
