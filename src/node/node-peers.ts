@@ -50,6 +50,8 @@ export class NodePeers {
   readonly #incarnationId: Uuid
   readonly #stopping = new AbortController()
   readonly #targets: ReadonlyMap<number, RpcTarget>
+  /** Others may know what this node is: empty and named, or of a cluster whose voters it knows. */
+  #isIdentified = false
   #listener: RpcListener | undefined
   #clusterId = ''
   #directoryId = '' as Uuid
@@ -129,6 +131,7 @@ export class NodePeers {
     const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
     this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
     const givenId = meta?.clusterId ?? this.#config.values.clusterId
+    this.#isIdentified = true
     const formation: Formation = await formQuorum({
       ...this.services,
       timers: this.#platform.timers,
@@ -148,6 +151,7 @@ export class NodePeers {
   formatted(clusterId: string, voters: readonly Voter[]): void {
     this.#clusterId = clusterId
     this.#voters = voters
+    this.#isIdentified = true
   }
 
   /** From now on requests to the controller are answered, and the quorum is told of. */
@@ -200,7 +204,12 @@ export class NodePeers {
     return resolve(this.#config.metadataLogDir)
   }
 
+  /**
+   * Throws `RpcError`: a node that doesn't know yet what its folders hold must not pass for an empty one, nor for one of a
+   * cluster without voters. Who forms a cluster asks again.
+   */
   #describe(): NodeDescription {
+    if (!this.#isIdentified) throw new RpcError('unavailable', 'The node is starting')
     const { leaderId, term } = this.#quorum()
     return {
       protocolVersion,

@@ -1,10 +1,11 @@
 import type { Faults } from '../api/index.ts'
 import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
-import type { Admin, CreateTopicRequest } from '../coordination/index.ts'
+import type { Admin, Coordination, CreateTopicRequest } from '../coordination/index.ts'
 import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform, Time } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
+import type { ReplicaManager } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { PeerServices } from './node-peers.ts'
 import type { Observation } from './observation.ts'
@@ -30,6 +31,15 @@ export interface NodeOptions {
   readonly loadPeerServices?: () => Promise<PeerServices>
   /** `openLogManager` when left out. For tests that put something between the node and its logs. */
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
+  /** Called when its parts are made and before they start. For tests that look into a node. */
+  readonly onAssembled?: (parts: NodeParts) => void
+}
+
+/** What a node is made of, for who looks into it. */
+export interface NodeParts {
+  readonly coordination: Coordination
+  readonly replicas: ReplicaManager
+  readonly logs: LogManager
 }
 
 export interface NodeTime {

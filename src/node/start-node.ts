@@ -202,6 +202,7 @@ class Node implements RunningNode {
       },
     })
     this.#stops.push(async () => replicas.stop())
+    this.#options.onAssembled?.({ coordination, replicas, logs })
     let observation: Observation | undefined
     const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
     observation = new Observation({ coordination, replicas, groups, platform })

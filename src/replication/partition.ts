@@ -148,6 +148,11 @@ export class Partition implements LogListener {
     return isr.length >= effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
   }
 
+  /** The largest set that may be the ISR; empty where this replica doesn't lead. */
+  get maximalIsr(): readonly BrokerId[] {
+    return this.#inSync?.maximal ?? []
+  }
+
   /** Bytes that can be read, counted since this object was made: what a waiting fetch counts with. */
   readableBytes(limit: ReadLimit): number {
     return limit === 'committed' ? this.#committedBytes : this.#appendedBytes
@@ -503,6 +508,7 @@ export class Partition implements LogListener {
       localOffset: this.#countedOffset(),
       localId: this.#localId,
       maximalIsr: inSync.maximal,
+      committedIsrCount: inSync.committed.length,
       followerOffset: (replica) => inSync.offsetOf(replica),
       minInSyncReplicas: this.#minInSyncReplicas(),
       replicaCount: this.#replicaCount,

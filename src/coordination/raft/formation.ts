@@ -65,9 +65,15 @@ export async function formQuorum(options: FormationOptions): Promise<Formation> 
       throw new CoordinationError('wrong-cluster', contradiction)
     }
     found.delete(nodeId)
-    const formed = [...found.values()].find(({ clusterId }) => clusterId !== '')
-    if (formed !== undefined) return joinFormed(formed, options)
-    const missing = [...voters.keys()].filter((id) => id !== nodeId && !found.has(id))
+    // One that follows without a vote may not know yet who has one.
+    const formed = [...found.values()].filter(
+      ({ clusterId, voters: members }) => clusterId !== '' && members.length > 0,
+    )
+    const [first] = formed
+    if (first !== undefined) {
+      return joinFormed(formed.find((description) => namesAsVoter(description, options)) ?? first, options)
+    }
+    const missing = [...voters.keys()].filter((id) => id !== nodeId && found.get(id)?.clusterId !== '')
     if (missing.length === 0 && nodeId === Math.min(...voters.keys())) return decide(found, options)
     if (round % roundsPerReport === roundsBeforeReport) {
       const waitsFor = missing.map((id) => `${nameOf(id, voters.get(id)!)} (${faults.get(id)})`)
@@ -153,8 +159,7 @@ function decide(found: ReadonlyMap<number, NodeDescription>, options: FormationO
 function joinFormed(description: NodeDescription, options: FormationOptions): Formation {
   const { nodeId, directoryId, logger } = options
   const { clusterId } = description
-  const isVoter = description.voters.some((each) => each.id === nodeId && each.directoryId === directoryId)
-  if (!isVoter) {
+  if (!namesAsVoter(description, options)) {
     logger.warn(
       { clusterId, nodeId, directoryId },
       'cluster does not know this folder as a voter: following without a vote, until it is added with: rookery quorum add-voter',
@@ -166,6 +171,10 @@ function joinFormed(description: NodeDescription, options: FormationOptions): Fo
     clusterId,
     voters: description.voters.map((each) => voter(each.id, each.directoryId as Uuid, each.endpoint)),
   }
+}
+
+function namesAsVoter({ voters }: NodeDescription, { nodeId, directoryId }: FormationOptions): boolean {
+  return voters.some((each) => each.id === nodeId && each.directoryId === directoryId)
 }
 
 function voter(id: number, directoryId: Uuid, endpoint: string): Voter {

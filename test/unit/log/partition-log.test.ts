@@ -335,6 +335,16 @@ describe('truncation', () => {
     expect(log.endOffsetForEpoch(0 as LeaderEpoch)).toEqual({ leaderEpoch: 0, endOffset: 0 })
   })
 
+  test('at the end takes an epoch with it that has no batches: the next leader may never have heard of it', async () => {
+    await start()
+    fill(2)
+    const before = log.latestEpoch
+    log.assignEpochStart(3 as LeaderEpoch)
+    expect(log.latestEpoch).toBe(3)
+    await simulation.run(log.truncateTo(log.logEndOffset))
+    expect(log.latestEpoch).toBe(before)
+  })
+
   test('starting afresh empties the log and survives restarts', async () => {
     await start({ 'internal.segment.bytes': 600 })
     fill(20)
