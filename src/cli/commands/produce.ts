@@ -5,7 +5,7 @@ import type { Codec } from '../../protocol/index.ts'
 import { Producer } from '../client/producer.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { type DataFormat, parseData } from '../data-format.ts'
-import { UsageError } from '../exit.ts'
+import { endSignals, UsageError } from '../exit.ts'
 import { LineSplitter } from '../lines.ts'
 import { counted, note, Progress, show } from '../output.ts'
 import { type LineFormat, type LineRecord, parseHeader, parseJsonLine, parseTextLine } from '../record-text.ts'
@@ -49,15 +49,18 @@ export async function produce(topic: string, options: ProduceOptions): Promise<v
       return { record, partition: options.partition ?? partition }
     })
     // What was read is sent and told; a second signal meets no handler and ends the process.
-    const stop = () => lines.stop()
-    process.once('SIGINT', stop).once('SIGTERM', stop)
+    const stop = () => {
+      cluster.stopWaiting()
+      lines.stop()
+    }
+    for (const signal of endSignals) process.once(signal, stop)
     let failure: unknown
     try {
       await lines.run()
     } catch (error) {
       failure = error
     } finally {
-      process.off('SIGINT', stop).off('SIGTERM', stop)
+      for (const signal of endSignals) process.off(signal, stop)
     }
     // Also when something failed: what was acknowledged is there.
     await report(topic, options, producer)
