@@ -98,6 +98,22 @@ describe('rookery produce', () => {
   })
 })
 
+test('a folder is no file of lines', async () => {
+  expect(await refused(['produce', 'folders', '--file', import.meta.dirname])).toMatch(/ a folder; allowed is a file/)
+})
+
+test('an option before the command is told where it belongs', async () => {
+  const { code, stderr } = await rookery(['-b', broker.bootstrapServers, 'topics', 'list'])
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('options come after the command') })
+})
+
+test('an empty KAFKA_BOOTSTRAP_SERVERS is none', async () => {
+  const { stderr } = await rookery(['topics', 'list', '--help'], { env: { KAFKA_BOOTSTRAP_SERVERS: '' } })
+  expect(stderr).toBe('')
+  const listed = await rookery(['topics', 'list'], { env: { KAFKA_BOOTSTRAP_SERVERS: '' } })
+  expect(listed.stderr).not.toContain('allowed is host:port')
+})
+
 describe('JSON lines', () => {
   test('come back exactly: keys, values, headers, times and partitions, whatever the bytes', async () => {
     await run(['topics', 'create', 'exact', '-p', '3', '-c', 'retention.ms=-1'])

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../base/index.ts'
 import type { Codec } from '../../protocol/index.ts'
@@ -90,6 +91,9 @@ interface Input {
 
 async function openInput(file: string | undefined): Promise<Input> {
   if (file === undefined) return { stream: process.stdin, name: 'Line' }
+  if ((await stat(file).catch(() => undefined))?.isDirectory() === true) {
+    throw new UsageError(`--file ${file}: a folder; allowed is a file of lines`)
+  }
   const stream = createReadStream(file, { highWaterMark: flushBytes })
   await new Promise<void>((resolve, reject) => {
     stream.once('open', () => resolve())
