@@ -1,6 +1,6 @@
 /**
- * Writes the parts of README.md that are facts of the code: the APIs and their versions, the commands, the defaults that
- * differ from Kafka's. A test fails when they are stale.
+ * Writes the parts of the documents that are facts of the code. README.md: the APIs and their versions, the commands, the
+ * defaults that differ from Kafka's. ARCHITECTURE.md: the differences that the oracle accepts. A test fails when they are stale.
  *
  *     node scripts/generate-readme.ts        npm run docs
  */
@@ -9,18 +9,22 @@ import { join } from 'node:path'
 import { servedApis } from '../src/api/index.ts'
 import { createProgram } from '../src/cli/program.ts'
 import { type AnyKey, brokerKeys } from '../src/config/index.ts'
+import { acceptedDifferences } from '../test/oracle/accepted-differences.ts'
 
-const parts: Readonly<Record<string, () => string>> = { apis, commands, defaults }
+const parts = {
+  'README.md': { apis, commands, defaults },
+  'ARCHITECTURE.md': { differences },
+} as const
 
-/** `text` with each part anew between its markers. Throws when a marker is missing. */
-export function withGeneratedParts(text: string): string {
+/** `text`, of that document, with each part anew between its markers. Throws when a marker is missing. */
+export function withGeneratedParts(document: keyof typeof parts, text: string): string {
   let result = text
-  for (const [name, generate] of Object.entries(parts)) {
+  for (const [name, generate] of Object.entries<() => string>(parts[document])) {
     const begin = `<!-- generated: ${name} -->\n`
     const end = `<!-- end of ${name} -->`
     const from = result.indexOf(begin)
     const to = result.indexOf(end)
-    if (from < 0 || to < from) throw new Error(`README.md lacks the markers of the part ${name}`)
+    if (from < 0 || to < from) throw new Error(`${document} lacks the markers of the part ${name}`)
     result = `${result.slice(0, from + begin.length)}\n${generate()}\n${result.slice(to)}`
   }
   return result
@@ -62,6 +66,10 @@ function defaults(): string {
   return table(['Key', 'Rookery', 'Kafka', 'What it is'], rows)
 }
 
+function differences(): string {
+  return acceptedDifferences.map(({ title, reason }) => `- **${title}**: ${reason}.\n`).join('')
+}
+
 function code(text: string | null): string {
   return text === null ? '' : `\`${text}\``
 }
@@ -72,6 +80,8 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 }
 
 if (import.meta.main) {
-  const path = join(import.meta.dirname, '../README.md')
-  await writeFile(path, withGeneratedParts(await readFile(path, 'utf8')))
+  for (const document of ['README.md', 'ARCHITECTURE.md'] as const) {
+    const path = join(import.meta.dirname, '..', document)
+    await writeFile(path, withGeneratedParts(document, await readFile(path, 'utf8')))
+  }
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Brings Apache Kafka's own tools, clients and broker from Maven Central, for the tests that compare with them.
-# usage: scripts/kafka-jars.sh    needs java and mvn; a second run returns at once
+# usage: scripts/kafka-jars.sh [version]    needs java and mvn; a second run returns at once
 # They go to node_modules/.cache/kafka-<version>, one folder of jars: java -cp 'that folder/*' org.apache.kafka.tools...
 set -euo pipefail
 
-version=4.4.0
+version="${1:-4.4.0}"
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 target="$root/node_modules/.cache/kafka-$version"
 

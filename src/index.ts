@@ -8,6 +8,8 @@
  * `Broker` has what tests want beside: `reset`, what is in topics and groups (`records`, `waitForRecords`, `waitForGroup`), `faults`,
  * and with the option `clock` a clock that they move. `rookery/vitest` is a broker for a whole run.
  *
+ * `startCluster` runs several nodes in this process, each of which can be killed, stopped, paused and cut off.
+ *
  * What holds:
  * - The broker serves when `startBroker` resolves: no waiting, no retries, declared topics are there.
  * - As many as wanted run in one process; they share nothing.
@@ -196,6 +198,134 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker |
     await removeFolder()
     throw error
   }
+}
+
+export interface ClusterOptions {
+  /** How many nodes; 3 when left out, at most 9. Their ids are 1, 2, 3, ... */
+  readonly nodes?: number
+  /** Topics that are to be there, each with as many replicas as there are nodes, at most 3, unless it says another number. */
+  readonly topics?: readonly TopicDeclaration[]
+  /** Settings of all nodes under Kafka's keys. */
+  readonly config?: Readonly<Record<string, SettingValue>>
+  /** Where data is until the cluster is stopped: 'memory' (the default), or 'temporary' in a new folder. */
+  readonly storage?: 'memory' | 'temporary'
+  /** As for `startBroker`; lines have the node's id in `node`. */
+  readonly logger?: BrokerLogger | true
+}
+
+/** One node of a cluster, and what may happen to it. Its data, and its port, outlive its runs. */
+export interface ClusterNode {
+  readonly id: number
+  /** On localhost, for clients. */
+  readonly port: number
+  readonly state: 'stopped' | 'starting' | 'running' | 'paused'
+  /** As `kill -9`: connections break, nothing is handed over, nothing is written any more. */
+  kill(): Promise<void>
+  /** As SIGTERM: hands over what it leads, and closes in order. */
+  stop(): Promise<void>
+  /** Resolves when it serves again. */
+  start(): Promise<void>
+  /** As SIGSTOP: its connections stay, and nothing of it runs, until `resume`. */
+  pause(): void
+  resume(): void
+}
+
+/** A cluster that serves. */
+export interface Cluster extends AsyncDisposable {
+  /** What clients connect to: all nodes, with commas between. */
+  readonly bootstrapServers: string
+  readonly clusterId: string
+  readonly nodes: readonly ClusterNode[]
+  /** Throws for an id that no node has. */
+  node(id: number): ClusterNode
+  /** The id of the active controller, as a node that runs knows it; undefined: there is none now. */
+  readonly controllerId: number | undefined
+  /** The id of the node that leads the partition; undefined: none does now. */
+  leaderOf(topic: string, partition: number): number | undefined
+  /** Resolves when every partition has a leader and all its replicas in sync. Throws `ObservationError`. */
+  waitForInSync(options?: { readonly timeoutMs?: number }): Promise<void>
+  /** Nothing passes between the two nodes, either way, until it is healed: what they send waits. */
+  cutLink(one: number, other: number): void
+  healLink(one: number, other: number): void
+  /** Cuts all links of a node to others: clients still reach it. */
+  isolate(id: number): void
+  healLinks(): void
+  /** Ends all nodes at once; nothing of them is left. Harmless when called again. */
+  stop(): Promise<void>
+}
+
+/** Starts a cluster in this process. Throws `ConfigError` for settings or topics that can't be used. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const { nodes: nodeCount = 3, topics = [], config = {}, storage = 'memory', logger } = options
+  checkClusterOptions(options)
+  const { clusterNodeConfig, LocalCluster } = await import('./node/cluster/index.ts')
+  clusterNodeConfig({ nodeCount, config }, 1, '/memory', 0) // refused before anything is made
+  const cluster = await LocalCluster.start({
+    nodeCount,
+    config,
+    topics: topicRequests(topics, 'topics'),
+    storage,
+    logger: (node, platform) => loggerOf(logger, platform).child({ node }),
+  })
+  const node = (id: number): ClusterNode => {
+    const found = cluster.nodes.find((each) => each.id === id)
+    if (found !== undefined) return found
+    throw new ConfigError([{ key: undefined, message: `node: ${id}: allowed is 1 to ${nodeCount}` }])
+  }
+  const others = (id: number) => cluster.nodes.filter((each) => each.id !== node(id).id)
+  const { clusterId } = cluster.anyNode()
+  let stopping: Promise<void> | undefined
+  const stop = () => {
+    stopping ??= cluster.end()
+    return stopping
+  }
+  return {
+    bootstrapServers: cluster.nodes.map(({ port }) => `localhost:${port}`).join(','),
+    clusterId,
+    nodes: cluster.nodes,
+    node,
+    get controllerId() {
+      return cluster.anyNode().controllerId ?? undefined
+    },
+    leaderOf: (topic, partition) => cluster.anyNode().observation.leaderOf(topic, partition),
+    waitForInSync: (waitOptions = {}) => cluster.anyNode().observation.waitForInSync(waitOptions),
+    cutLink: (one, other) => cluster.cutLink(node(one).id, node(other).id),
+    healLink: (one, other) => cluster.healLink(node(one).id, node(other).id),
+    isolate: (id) => {
+      for (const other of others(id)) cluster.cutLink(id, other.id)
+    },
+    healLinks: () => cluster.healLinks(),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+const maxClusterNodes = 9
+/** Settings that say who the nodes of a cluster are, and where. */
+const clusterOwnKeys = [
+  'node.id',
+  'broker.id',
+  'process.roles',
+  'listeners',
+  'controller.listener.names',
+  'controller.quorum.voters',
+]
+
+function checkClusterOptions({ nodes, config = {}, storage }: ClusterOptions): void {
+  const problems: ConfigProblem[] = []
+  for (const key of ownKeys) {
+    if (key in config) problems.push({ key, message: `${key}: the folder for data is the option storage` })
+  }
+  for (const key of clusterOwnKeys) {
+    if (key in config) problems.push({ key, message: `${key}: a cluster in one process sets it for each of its nodes` })
+  }
+  if (nodes !== undefined && !(Number.isInteger(nodes) && nodes >= 2 && nodes <= maxClusterNodes)) {
+    problems.push({ key: undefined, message: `nodes: ${nodes}: allowed is 2 to ${maxClusterNodes}` })
+  }
+  if (storage !== undefined && storage !== 'memory' && storage !== 'temporary') {
+    problems.push({ key: undefined, message: `storage: ${storage}: allowed is memory or temporary` })
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
 }
 
 function platformOf(inMemory: boolean): Platform {

@@ -6,6 +6,9 @@ import { errorCodeOf, errorMessageOf } from './errors.ts'
 /** Kinds of what has configs, as the APIs of configs number them. */
 export const topicResource = 2
 export const brokerResource = 4
+export const brokerLoggerResource = 8
+export const clientMetricsResource = 16
+export const groupResource = 32
 
 /** What a request asks to change, of one resource. */
 export interface AskedResource {
@@ -42,7 +45,7 @@ export async function alterResources<Resource extends AskedResource>(
   const outcomes = resources.map((resource) => {
     if (times.get(nameOf(resource)) !== 1) return invalid('A resource may stand in a request once')
     const request = requestOf(resource, changesOf, context)
-    if ('message' in request) return invalid(request.message)
+    if ('ok' in request) return request
     wanted.push(request)
     return undefined
   })
@@ -72,27 +75,35 @@ function requestOf<Resource extends AskedResource>(
   resource: Resource,
   changesOf: (resource: Resource) => Changes,
   context: RequestContext,
-): AlterConfigRequest | { readonly message: string } {
+): AlterConfigRequest | Extract<AlterConfigResult, { ok: false }> {
   const { resourceType, resourceName, configs } = resource
-  if (new Set(configs.map(({ name }) => name)).size !== configs.length) return { message: 'A config stands twice' }
+  if (new Set(configs.map(({ name }) => name)).size !== configs.length) return invalid('A config stands twice')
   const changed = changesOf(resource)
-  if (!changed.ok) return changed
+  if (!changed.ok) return invalid(changed.message)
   const { changes, replaces } = changed
   if (resourceType === topicResource) return { resourceType: 'topic', resourceName, changes, replaces }
-  if (resourceType !== brokerResource) return { message: `Resource type ${resourceType} has no configs here` }
-  if (resourceName === '') return { resourceType: 'broker', resourceName, changes, replaces }
+  if (resourceType === groupResource && resourceName !== '') return unknownConfig('Groups have no configs here')
+  if (resourceType === brokerResource && resourceName === '') {
+    return { resourceType: 'broker', resourceName, changes, replaces }
+  }
+  const isLogger = resourceType === brokerLoggerResource && !replaces
+  if (resourceType !== brokerResource && !isLogger) return invalid(`Resource type ${resourceType} has no configs here`)
   const message = brokerNameFault(resourceName, context)
-  return message === undefined
-    ? { resourceType: 'broker', resourceName: String(context.services.brokerId), changes, replaces }
-    : { message }
+  if (message !== undefined) return invalid(message)
+  if (isLogger) return unknownConfig('There is no logger that has a level of its own')
+  return { resourceType: 'broker', resourceName: String(context.services.brokerId), changes, replaces }
 }
 
 function nameOf({ resourceType, resourceName }: AskedResource): string {
   return `${resourceType}/${resourceName}`
 }
 
-function invalid(message: string): AlterConfigResult {
-  return { ok: false, reason: 'invalid-request', message }
+function invalid(message: string) {
+  return { ok: false, reason: 'invalid-request', message } as const
+}
+
+function unknownConfig(message: string) {
+  return { ok: false, reason: 'invalid-config', message } as const
 }
 
 function answer({ resourceType, resourceName }: AskedResource, result: AlterConfigResult): ResourceAnswer {

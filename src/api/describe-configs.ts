@@ -13,7 +13,14 @@ import {
   type MessageInput,
 } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
-import { brokerNameFault, brokerResource, topicResource } from './config-resources.ts'
+import {
+  brokerLoggerResource,
+  brokerNameFault,
+  brokerResource,
+  clientMetricsResource,
+  groupResource,
+  topicResource,
+} from './config-resources.ts'
 import { errorMessageOf } from './errors.ts'
 import { isLegalTopicName } from './topic-names.ts'
 
@@ -24,7 +31,8 @@ import { isLegalTopicName } from './topic-names.ts'
  *
  * Every key with the value that counts, not only those that were set: clients read all, change some and write all back. No
  * keys asked, null or none, is all keys. A broker describes itself only, by its own id; '' is what is set for all brokers
- * of the cluster. A resource that stands twice is answered once, with the keys of both.
+ * of the cluster. A resource that stands twice is answered once, with the keys of both. Groups, client metrics and loggers have
+ * no settings here: they are described as having none.
  */
 export const describeConfigs = defineApi({
   api: apis.DescribeConfigs,
@@ -100,6 +108,14 @@ function settingsOf(
       return refused(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `There is no topic ${resourceName}`)
     }
     return { settings: describeTopicConfig(configs.of('topic', resourceName), config) }
+  }
+  if (resourceType === brokerLoggerResource) {
+    const fault = brokerNameFault(resourceName, context)
+    return fault === undefined ? { settings: [] } : refused(resource, ErrorCode.INVALID_REQUEST, fault)
+  }
+  if (resourceType === clientMetricsResource || resourceType === groupResource) {
+    if (resourceName !== '') return { settings: [] }
+    return refused(resource, ErrorCode.INVALID_REQUEST, 'The name is empty')
   }
   if (resourceType !== brokerResource) {
     return refused(resource, ErrorCode.INVALID_REQUEST, `Resource type ${resourceType} has no settings here`)

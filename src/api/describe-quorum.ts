@@ -1,3 +1,4 @@
+import type { QuorumMemberFacts } from '../coordination/index.ts'
 import { apis, type DescribeQuorumResponse, ErrorCode, type MessageInput } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorMessageOf } from './errors.ts'
@@ -9,17 +10,20 @@ import { metadataTopic } from './topic-names.ts'
  *   1  times of fetches     2  directory ids, error messages, endpoints of the voters
  *
  * The quorum speaks Raft of its own, so a voter has no endpoint that a Kafka client could use: its list is empty. Offsets are
- * those of the metadata log as Kafka counts them, exclusive. Only the leader knows how far the others are.
+ * those of the metadata log as Kafka counts them, exclusive. Only the leader knows how far the others are. A request that asks
+ * for anything beside partition 0 of the metadata topic is told about nothing.
  */
 export const describeQuorum = defineApi({
   api: apis.DescribeQuorum,
   versions: { min: 0, max: 2 },
   handle({ topics }, context) {
-    const asksOther = topics.some(
-      ({ topicName, partitions }) =>
-        topicName !== metadataTopic || partitions.some(({ partitionIndex }) => partitionIndex !== 0),
-    )
-    if (topics.length === 0 || asksOther) {
+    const [topic, ...others] = topics
+    const asksThisAlone =
+      others.length === 0 &&
+      topic?.topicName === metadataTopic &&
+      topic.partitions.length === 1 &&
+      topic.partitions[0]?.partitionIndex === 0
+    if (!asksThisAlone) {
       const errorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
       const refusedTopics = topics.map(({ topicName, partitions }) => ({
         topicName,
@@ -43,23 +47,21 @@ function answer(context: RequestContext): Body {
     return { ...top(ErrorCode.NOT_LEADER_OR_FOLLOWER, apiVersion), topics: [] }
   }
   const nowMs = platform.clock.now()
-  const currentVoters = quorum.voters.map(({ id, directoryId }) => {
-    const isHere = id === services.brokerId
-    const atMs = isHere ? nowMs : -1
-    return {
-      replicaId: id,
-      logEndOffset: isHere ? quorum.logEndOffset : -1,
-      lastFetchTimestamp: atMs,
-      lastCaughtUpTimestamp: atMs,
-      ...(apiVersion >= 2 ? { replicaDirectoryId: directoryId } : {}),
-    }
+  const since = (ms: number | undefined) => (ms === undefined ? -1 : Math.round(nowMs - ms))
+  const replica = ({ id, directoryId, logEndOffset, lastContactMs, lastCaughtUpMs }: QuorumMemberFacts) => ({
+    replicaId: id,
+    logEndOffset: logEndOffset ?? -1,
+    lastFetchTimestamp: since(lastContactMs),
+    lastCaughtUpTimestamp: since(lastCaughtUpMs),
+    ...(apiVersion >= 2 ? { replicaDirectoryId: directoryId } : {}),
   })
   const partition = {
     ...none(0, ErrorCode.NONE, apiVersion),
     leaderId: quorum.leaderId,
     leaderEpoch: quorum.term,
     highWatermark: quorum.highWatermark,
-    currentVoters,
+    currentVoters: quorum.voters.map(replica),
+    observers: quorum.observers.map(replica),
   }
   const nodes = apiVersion >= 2 ? { nodes: quorum.voters.map(({ id }) => ({ nodeId: id, listeners: [] })) } : {}
   const topics = [{ topicName: metadataTopic, partitions: [partition] }]

@@ -87,7 +87,6 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'group-id-not-found': ErrorCode.GROUP_ID_NOT_FOUND,
   'non-empty-group': ErrorCode.NON_EMPTY_GROUP,
   'group-subscribed-to-topic': ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
-  'invalid-commit-offset-size': ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
   'offset-metadata-too-large': ErrorCode.OFFSET_METADATA_TOO_LARGE,
   'unknown-server-error': ErrorCode.UNKNOWN_SERVER_ERROR,
 }

@@ -250,15 +250,18 @@ class PartitionAnswers {
   readonly #apiVersion: number
   readonly #hints: LeaderHints
   readonly #abortedTransactions: never[] | null
+  readonly #isOfConsumer: boolean
 
   constructor(request: FetchRequest, context: RequestContext) {
     this.#apiVersion = context.apiVersion
+    this.#isOfConsumer = !('follower' in readerOf(request, context.apiVersion))
     this.#hints = new LeaderHints(context)
     this.#abortedTransactions = isReadCommitted(request) ? [] : null
   }
 
+  /** Followers, which know where brokers are, are told none. */
   get nodeEndpoints() {
-    return this.#hints.nodeEndpoints
+    return this.#isOfConsumer ? this.#hints.nodeEndpoints : []
   }
 
   /** `topic` undefined: no topic has the id that was asked for. */

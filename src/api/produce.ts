@@ -1,4 +1,12 @@
-import { apis, ErrorCode, type MessageInput, type ProduceRequest, type ProduceResponse } from '../protocol/index.ts'
+import {
+  apis,
+  BatchView,
+  batchHeaderBytes,
+  ErrorCode,
+  type MessageInput,
+  type ProduceRequest,
+  type ProduceResponse,
+} from '../protocol/index.ts'
 import type { AppendOutcome } from '../replication/index.ts'
 import { defineApi, type Reply, type RequestContext } from './api.ts'
 import { LeaderHints } from './endpoints.ts'
@@ -16,6 +24,7 @@ import { isInternalTopic } from './topic-names.ts'
  *
  * Trips clients: acks=0 has no response, and a fault closes the connection so that the client notices. Faults are per
  * partition: the others are appended. Produce never creates a topic. Internal topics are refused but for Kafka's own tools.
+ * Transactions are not built: a batch of one makes all of its request TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
  */
 export const produce = defineApi({
   api: apis.Produce,
@@ -24,6 +33,10 @@ export const produce = defineApi({
   overlaps: true, // appends keep their order, and one sync covers all that wait
   handle(request, context) {
     const { acks } = request
+    if (holdsTransaction(request)) {
+      if (acks === 0) return { close: 'Produce with acks=0 was refused: transactions are not supported' }
+      return { body: faultAnswer(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) }
+    }
     if (acks !== 0 && acks !== 1 && acks !== -1) {
       return { body: invalidAcks(request, context) }
     }
@@ -58,6 +71,20 @@ async function answer(
   }))
   const responses = answers.filter(({ partitionResponses }) => partitionResponses.length > 0)
   return { body: { responses, ...(context.apiVersion >= 10 ? { nodeEndpoints: hints.nodeEndpoints } : {}) } }
+}
+
+/**
+ * A batch of a transaction, first of a partition's. All of the request is refused for it, whatever else is wrong: as by Kafka
+ * where the transactional id is missing or not allowed.
+ */
+function holdsTransaction({ topicData }: ProduceRequest): boolean {
+  return topicData.some(({ partitionData }) =>
+    partitionData.some(({ records }) => {
+      if (records === null || records.length < batchHeaderBytes) return false
+      const view = new BatchView(records)
+      return view.magic === 2 && view.isTransactional
+    }),
+  )
 }
 
 /** A partition that isn't there is told before what is wrong with the request. */

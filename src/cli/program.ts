@@ -11,6 +11,7 @@ import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
+import type { ClusterCommandOptions } from './connect.ts'
 import { dataFormats } from './data-format.ts'
 import { exitCodes } from './exit.ts'
 
@@ -19,7 +20,7 @@ import { exitCodes } from './exit.ts'
  * loaded when it is called.
  *
  *     main.ts        entry: what must be set before anything is loaded
- *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, doctor, log, completion
+ *     commands/      start, topics, produce, consume, groups, offsets, configs, cluster, quorum, doctor, log, completion
  *     client/        what the commands ask brokers, any Kafka broker: cluster, producer, fetcher, groups, configs
  *     log-files/     a data folder read without a broker: batches, and whether all is as it should be
  *     doctor/        what the doctor looks at
@@ -69,6 +70,7 @@ export function createProgram(): Command {
   addOffsets(program)
   addConfigs(program)
   addCluster(program)
+  addQuorum(program)
   addDoctor(program)
   addLog(program)
   addCompletion(program)
@@ -278,6 +280,13 @@ function addCluster(program: Command): void {
       .description('nodes, partitions that lack something, and the quorum')
       .option('--apis', 'what each node serves, in which versions'),
   ).action(async (options: ClusterOptions) => (await import('./commands/cluster.ts')).cluster(options))
+}
+
+function addQuorum(program: Command): void {
+  const quorum = program.command('quorum').description('the nodes that vote on the metadata')
+  connected(
+    quorum.command('status', { isDefault: true }).description('who leads, who votes, and how far each is'),
+  ).action(async (options: ClusterCommandOptions) => (await import('./commands/quorum.ts')).status(options))
 }
 
 function addDoctor(program: Command): void {

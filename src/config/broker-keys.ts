@@ -46,14 +46,16 @@ export const brokerKeys = declareKeys({
     doc: 'How long a voter waits for a leader before it stands for election itself',
   }),
   brokerSessionTimeoutMs: int('broker.session.timeout.ms', {
-    default: 9000,
+    default: 3000,
+    kafkaDefault: 9000,
     min: 1,
-    doc: 'A broker that was not heard for this long is fenced',
+    doc: 'A broker that was not heard for this long is fenced: a node that hangs is replaced within seconds. One whose process ended is fenced at once, whatever this is',
   }),
   brokerHeartbeatIntervalMs: int('broker.heartbeat.interval.ms', {
-    default: 2000,
+    default: 500,
+    kafkaDefault: 2000,
     min: 1,
-    doc: 'Time between two heartbeats from a broker to the controller',
+    doc: 'Time between two heartbeats from a broker to the controller; several fit into the session timeout',
   }),
   metadataLogMaxRecordBytesBetweenSnapshots: long('metadata.log.max.record.bytes.between.snapshots', {
     default: 20_971_520,
@@ -458,6 +460,15 @@ export const brokerKeys = declareKeys({
     min: 1,
     dynamic: true,
     doc: 'A write with acks=all is refused while fewer replicas than this are in sync',
+  }),
+  autoLeaderRebalanceEnable: boolean('auto.leader.rebalance.enable', {
+    default: true,
+    doc: 'Leaderships go back to the replicas that are first in their lists, when those are in sync again',
+  }),
+  leaderImbalanceCheckIntervalSeconds: long('leader.imbalance.check.interval.seconds', {
+    default: 300,
+    min: 1,
+    doc: 'Time between two looks for partitions that are led by others than their first replica',
   }),
   uncleanLeaderElectionEnable: boolean('unclean.leader.election.enable', {
     default: false,

@@ -32,6 +32,8 @@ export interface Coordination {
    * served meanwhile. Never rejects.
    */
   handOver(): Promise<void>
+  /** Ends what waits for the cluster, a start above all: it rejects with a 'stopped'. To be followed by `stop`. */
+  giveUp(): void
   stop(): Promise<void>
   /** The latest image that was published to the listeners; an empty one before the first. */
   readonly image: MetadataImage
@@ -77,10 +79,23 @@ export interface QuorumFacts {
   /** Null while none is known. */
   readonly leaderId: BrokerId | null
   readonly term: number
-  readonly voters: readonly { readonly id: BrokerId; readonly directoryId: Uuid }[]
+  readonly voters: readonly QuorumMemberFacts[]
+  /** Who follows without a vote, as the leader knows; empty elsewhere. */
+  readonly observers: readonly QuorumMemberFacts[]
   /** Next offset to be committed, and of this node's log to be written; exclusive. */
   readonly highWatermark: Offset
   readonly logEndOffset: Offset
+}
+
+/** What only the leader of the quorum knows is undefined on other nodes. */
+export interface QuorumMemberFacts {
+  readonly id: BrokerId
+  readonly directoryId: Uuid
+  /** Exclusive: the first offset that it is not known to have on its disk. */
+  readonly logEndOffset: Offset | undefined
+  /** How long ago it was heard, and had all that the leader had; undefined also for: not yet. */
+  readonly lastContactMs: number | undefined
+  readonly lastCaughtUpMs: number | undefined
 }
 
 /** Requests to the controller. Outcomes are values; a fault (no controller within the timeout, quorum lost) rejects with `CoordinationError`. */

@@ -45,6 +45,7 @@ export type {
   CoordinationState,
   MetadataListener,
   QuorumFacts,
+  QuorumMemberFacts,
 } from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
 export { AcceptedStreams } from './peers/accepted-streams.ts'

@@ -181,9 +181,7 @@ export class GroupCoordinator {
     const result = await this.#run<OffsetCommitResponse>(request.groupId, (machine, now, ticket) =>
       machine.offsets.commit(request, ticket, now),
     )
-    if (result.ok) return result.value
-    const tooLarge = result.reason === 'record-too-large'
-    return { ok: false, reason: tooLarge ? 'invalid-commit-offset-size' : result.reason }
+    return result.ok ? result.value : { ok: false, reason: orServerError(result.reason) }
   }
 
   /** One answer for each request, in their order. */
@@ -317,7 +315,7 @@ export class GroupCoordinator {
   }
 }
 
-/** A group whose record is larger than its topic takes. */
+/** What is larger than its topic takes: of an offset too, since Kafka no longer answers INVALID_COMMIT_OFFSET_SIZE. */
 function orServerError(reason: RuntimeFailure) {
   return reason === 'record-too-large' ? 'unknown-server-error' : reason
 }

@@ -171,9 +171,7 @@ export type OffsetCommitResponse =
         }[]
       }[]
     }
-  | Refused<
-      CoordinatorRefusal | MemberRefusal | 'invalid-group-id' | 'group-id-not-found' | 'invalid-commit-offset-size'
-    >
+  | Refused<CoordinatorRefusal | MemberRefusal | 'invalid-group-id' | 'group-id-not-found' | 'unknown-server-error'>
 
 export interface OffsetFetchRequest {
   readonly groupId: string

@@ -427,14 +427,12 @@ export class LocalLog implements PartitionLog {
     return this.#reader.read(options)
   }
 
-  async offsetForTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
-    const found = await this.#reader.findTimestamp(timestamp, endOffset)
-    return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
+  offsetForTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
+    return this.#reader.findTimestamp(timestamp, endOffset)
   }
 
-  async offsetOfMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
-    const found = await this.#reader.findMaxTimestamp(endOffset)
-    return found === undefined ? undefined : { ...found, leaderEpoch: this.#epochs.epochAt(found.offset) }
+  offsetOfMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
+    return this.#reader.findMaxTimestamp(endOffset)
   }
 
   #asRead(): ReadLog {
@@ -485,7 +483,11 @@ export class LocalLog implements PartitionLog {
     this.#requireOnline()
     await this.#appendQueue.drained()
     await this.#exclusiveWithoutCleaning(async () => {
-      if (offset >= this.#logEndOffset) return
+      if (offset >= this.#logEndOffset) {
+        // An epoch that began here and has no record: the leader of now need not know it.
+        this.#epochs.truncateFromEnd(this.#logEndOffset)
+        return
+      }
       if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
       // One that begins at the offset stays, empty: behind a hole that compaction left, only its name says where the log ends.
       const cut = this.#store.segments.findLast((segment) => segment.baseOffset <= offset)

@@ -4,7 +4,7 @@ import type { SegmentRead } from './segment.ts'
 import type { SegmentStore } from './segment-store.ts'
 import type { LogTail } from './tail-cache.ts'
 import { findMaxTimestamp, findTimestamp, type SearchedLog } from './timestamp-search.ts'
-import type { OffsetOutOfRange, ReadOptions, ReadResult } from './types.ts'
+import type { OffsetOutOfRange, ReadOptions, ReadResult, TimestampAndOffset } from './types.ts'
 
 /** Reads so near to the end of the log are from the page cache: reading them on the event loop beats the thread pool. */
 const hotBytes = 32 * 1024 * 1024
@@ -15,12 +15,6 @@ const nothingRead: ReadResult = Object.freeze({
   sizeBytes: 0,
   release: () => {},
 })
-
-/** A record's place by its time. */
-interface Found {
-  readonly timestamp: number
-  readonly offset: Offset
-}
 
 /** What a reader asks of its log. */
 export interface ReadLog {
@@ -118,22 +112,25 @@ export class LogReader {
   }
 
   /** The first record whose timestamp is at least `timestamp`, below `endOffset`. */
-  findTimestamp(timestamp: number, endOffset: Offset): Promise<Found | undefined> {
+  findTimestamp(timestamp: number, endOffset: Offset): Promise<TimestampAndOffset | undefined> {
     return this.#search(endOffset, (log) => findTimestamp(log, timestamp))
   }
 
   /** The first record that has the largest timestamp, below `endOffset`. */
-  findMaxTimestamp(endOffset: Offset): Promise<Found | undefined> {
+  findMaxTimestamp(endOffset: Offset): Promise<TimestampAndOffset | undefined> {
     return this.#search(endOffset, findMaxTimestamp)
   }
 
-  async #search(endOffset: Offset, find: (log: SearchedLog) => Promise<Found | undefined>): Promise<Found | undefined> {
+  async #search(
+    endOffset: Offset,
+    find: (log: SearchedLog) => Promise<TimestampAndOffset | undefined>,
+  ): Promise<TimestampAndOffset | undefined> {
     const store = this.#store
     this.#log.requireOnline()
     await store.renamed
     const segments = store.segments.slice()
     const { rewrites } = store
-    let found: Found | undefined
+    let found: TimestampAndOffset | undefined
     try {
       found = await find({
         segments,

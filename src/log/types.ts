@@ -151,7 +151,7 @@ export interface PartitionLog {
   endOffsetForEpoch(leaderEpoch: LeaderEpoch): { readonly leaderEpoch: LeaderEpoch; readonly endOffset: Offset }
   /** The leader epoch in which the record at `offset` was written (or would be, at the LEO); -1 when unknown. */
   epochForOffset(offset: Offset): LeaderEpoch
-  /** Nothing is appended until it resolves. Keeps the batches below `offset`; drops the others with their producer state and epochs. */
+  /** Nothing is appended until it resolves. Keeps the batches below `offset`; drops the others with their producer state and epochs, also an epoch without batches. */
   truncateTo(offset: Offset): Promise<void>
   /** Empties the log; the next append gets `offset`. */
   truncateFullyAndStartAt(offset: Offset): Promise<void>

@@ -29,6 +29,6 @@ export {
 } from './observation.ts'
 export { memoryRaftStorage, raftStorageOnDisk } from './raft-storage.ts'
 export { ResetError, type ResetOptions } from './reset.ts'
-export type { NodeOptions, NodeTime, RaftStorageRequest, RunningNode } from './running-node.ts'
+export type { NodeOptions, NodeParts, NodeTime, RaftStorageRequest, RunningNode } from './running-node.ts'
 export { startNode } from './start-node.ts'
 export { parseTopicList, parseTopicsFile, type TopicDeclaration, topicRequests } from './topic-declarations.ts'

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { BrokerId, Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import {
@@ -50,6 +50,8 @@ export class NodePeers {
   readonly #incarnationId: Uuid
   readonly #stopping = new AbortController()
   readonly #targets: ReadonlyMap<number, RpcTarget>
+  /** Others may know what this node is: empty and named, or of a cluster whose voters it knows. */
+  #isIdentified = false
   #listener: RpcListener | undefined
   #clusterId = ''
   #directoryId = '' as Uuid
@@ -93,6 +95,11 @@ export class NodePeers {
     return this.#targets.get(node)
   }
 
+  /** The voters that this one isn't connected to, each with the reason, for people. */
+  unreached(): string[] {
+    return [...this.transport.unreached].map(([id, reason]) => `${id} (${reason})`)
+  }
+
   /** The port of the CONTROLLER listener. Throws `RpcError`. */
   async listen(): Promise<void> {
     const [listener] = this.#config.controllerListeners
@@ -112,7 +119,7 @@ export class NodePeers {
   /** What meta.properties says, or what the voters agree on at their first boot. Throws `CoordinationError`, `StorageError`. */
   async identify(): Promise<StartingIdentity> {
     const { files, random } = this.#platform
-    const directory = this.#config.metadataLogDir
+    const directory = this.#directory
     const meta = await readMetaProperties(files, directory)
     const forming = (await files.readFile(join(directory, formingFile), 1024))?.toString()
     if (meta !== undefined && forming === undefined) {
@@ -123,14 +130,18 @@ export class NodePeers {
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
     const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
     this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
+    const givenId = meta?.clusterId ?? this.#config.values.clusterId
+    this.#isIdentified = true
     const formation: Formation = await formQuorum({
       ...this.services,
       timers: this.#platform.timers,
       logger: this.#logger,
       nodeId: this.#config.nodeId,
       directoryId: this.#directoryId,
+      incarnationId: this.#incarnationId,
       voters: this.#targets,
-      newClusterId: meta?.clusterId ?? this.#config.values.clusterId ?? random.uuid(),
+      newClusterId: givenId ?? random.uuid(),
+      isClusterIdGiven: givenId !== null,
       signal: this.#stopping.signal,
     })
     return { ...formation, metadataDirectoryId: this.#directoryId }
@@ -140,6 +151,7 @@ export class NodePeers {
   formatted(clusterId: string, voters: readonly Voter[]): void {
     this.#clusterId = clusterId
     this.#voters = voters
+    this.#isIdentified = true
   }
 
   /** From now on requests to the controller are answered, and the quorum is told of. */
@@ -155,14 +167,19 @@ export class NodePeers {
     }
   }
 
-  async stop(): Promise<void> {
+  /** `identify` rejects with a 'stopped'. */
+  giveUp(): void {
     this.#stopping.abort()
+  }
+
+  async stop(): Promise<void> {
+    this.giveUp()
     await this.#listener?.close()
   }
 
   async #nameDirectory(): Promise<Uuid> {
     const { files, random } = this.#platform
-    const directory = this.#config.metadataLogDir
+    const directory = this.#directory
     const path = join(directory, formingFile)
     const directoryId = random.uuid()
     await files.makeDirectory(directory)
@@ -179,10 +196,20 @@ export class NodePeers {
 
   /** Once the log is begun. */
   async forgetForming(): Promise<void> {
-    await this.#platform.files.remove(join(this.#config.metadataLogDir, formingFile))
+    await this.#platform.files.remove(join(this.#directory, formingFile))
   }
 
+  /** In the settings it may be relative. */
+  get #directory(): string {
+    return resolve(this.#config.metadataLogDir)
+  }
+
+  /**
+   * Throws `RpcError`: a node that doesn't know yet what its folders hold must not pass for an empty one, nor for one of a
+   * cluster without voters. Who forms a cluster asks again.
+   */
   #describe(): NodeDescription {
+    if (!this.#isIdentified) throw new RpcError('unavailable', 'The node is starting')
     const { leaderId, term } = this.#quorum()
     return {
       protocolVersion,

@@ -1,6 +1,7 @@
-import { deferred, messageOf, type Offset, RookeryError, type Uuid } from '../base/index.ts'
+import { type BrokerId, deferred, messageOf, type Offset, RookeryError, type Uuid } from '../base/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator, GroupState } from '../group/index.ts'
+import { noLeader } from '../metadata/index.ts'
 import type { Platform } from '../platform/index.ts'
 import {
   BatchView,
@@ -193,6 +194,25 @@ export class Observation {
       return `Group ${groupId} was not ${wanted} within ${timeoutMs} ms: ${found}`
     }
     return await this.#until(timeoutMs, look, missing)
+  }
+
+  /** The broker that leads the partition; undefined when there is none, or no such partition. */
+  leaderOf(topic: string, partition: number): BrokerId | undefined {
+    const leader = this.#options.coordination.image.topics.byName(topic)?.partitions[partition]?.leader
+    return leader === noLeader ? undefined : leader
+  }
+
+  /** Resolves when every partition has a leader, and all of its replicas in sync. */
+  async waitForInSync({ timeoutMs = defaultTimeoutMs }: { readonly timeoutMs?: number }): Promise<void> {
+    checkTimeout(timeoutMs)
+    const outOfSync = () =>
+      [...this.#options.coordination.image.topics.all()].flatMap(({ name, partitions }) =>
+        partitions
+          .filter(({ leader, isr, replicas }) => leader === noLeader || isr.length < replicas.length)
+          .map(({ partition, isr, replicas }) => `${name}-${partition} has ${isr.length} of ${replicas.length}`),
+      )
+    const missing = () => `Replicas were not in sync within ${timeoutMs} ms: ${shortened(outOfSync())}`
+    await this.#until(timeoutMs, async () => (outOfSync().length === 0 ? true : undefined), missing)
   }
 
   /** Resolves when the coordinators of all groups answer. */

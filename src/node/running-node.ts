@@ -1,10 +1,11 @@
 import type { Faults } from '../api/index.ts'
 import type { BrokerId } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
-import type { CreateTopicRequest } from '../coordination/index.ts'
+import type { Admin, Coordination, CreateTopicRequest } from '../coordination/index.ts'
 import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform, Time } from '../platform/index.ts'
 import type { Membership, RaftStorage } from '../raft/index.ts'
+import type { ReplicaManager } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { PeerServices } from './node-peers.ts'
 import type { Observation } from './observation.ts'
@@ -17,6 +18,8 @@ export interface NodeOptions {
   /** Where not all goes by the platform's time. */
   readonly time?: NodeTime
   readonly logger: Logger
+  /** Aborted while the node starts: what it waits for is given up, and the start rejects with a `CoordinationError` ('stopped'). */
+  readonly signal?: AbortSignal
   readonly metrics?: Metrics
   /** Threads of libuv's pool (`UV_THREADPOOL_SIZE`), 2 or more; 4 when left out. */
   readonly poolThreads?: number
@@ -28,6 +31,15 @@ export interface NodeOptions {
   readonly loadPeerServices?: () => Promise<PeerServices>
   /** `openLogManager` when left out. For tests that put something between the node and its logs. */
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
+  /** Called when its parts are made and before they start. For tests that look into a node. */
+  readonly onAssembled?: (parts: NodeParts) => void
+}
+
+/** What a node is made of, for who looks into it. */
+export interface NodeParts {
+  readonly coordination: Coordination
+  readonly replicas: ReplicaManager
+  readonly logs: LogManager
 }
 
 export interface NodeTime {
@@ -53,6 +65,10 @@ export interface RunningNode {
   /** Where clients connect: `host:port` of the first listener, as it is advertised. */
   readonly bootstrapServers: string
   readonly metrics: Metrics
+  /** Changes of the cluster, as an administrator makes them. */
+  readonly admin: Admin
+  /** The active controller, as far as this node knows; null: none. */
+  readonly controllerId: BrokerId | null
   /** Faults that it makes when asked to. */
   readonly faults: Faults
   /** What is in its topics and groups. */

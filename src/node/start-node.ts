@@ -11,9 +11,11 @@ import {
   validateTopicOverrides,
 } from '../config/index.ts'
 import {
+  type Admin,
   answerController,
   ControllerCalls,
   type Coordination,
+  CoordinationError,
   createRaftCoordination,
   type RemoteControllers,
 } from '../coordination/index.ts'
@@ -21,7 +23,7 @@ import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, HandlePool, type LogManager, openLogManager } from '../log/index.ts'
 import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
-import type { Clock, Platform } from '../platform/index.ts'
+import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
@@ -41,6 +43,14 @@ const shutdownGraceMs = 5_000
 const defaultPoolThreads = 4
 /** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
 const grownReplicationFactor = 3
+/** How often the node that formed a cluster asks to be elected, until the others are so far. */
+const firstElectionRetryMs = 100
+const maxFirstElections = 20
+/** When a node that waits for a controller says so first, and then how often. */
+const waitReportDelayMs = 3_000
+const waitReportIntervalMs = 10_000
+/** A longer timer would be due at once. */
+const maxTimerMs = 2 ** 31 - 1
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -80,6 +90,7 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
+  #peers: NodePeers | undefined
   #coordination: Coordination | undefined
   #openFiles = shareOpenFiles(Number.POSITIVE_INFINITY)
   /** What only a node that serves has. */
@@ -119,6 +130,14 @@ class Node implements RunningNode {
     return this.#served.faults
   }
 
+  get admin(): Admin {
+    return this.#served.reset.coordination.admin
+  }
+
+  get controllerId(): BrokerId | null {
+    return this.#served.reset.coordination.state.controllerId
+  }
+
   get observation(): Observation {
     return this.#served.observation
   }
@@ -129,15 +148,38 @@ class Node implements RunningNode {
   }
 
   async start(): Promise<void> {
+    const { signal } = this.#options
+    const giveUp = () => {
+      this.#peers?.giveUp()
+      this.#coordination?.giveUp()
+    }
+    signal?.addEventListener('abort', giveUp)
+    try {
+      await this.#start()
+    } finally {
+      signal?.removeEventListener('abort', giveUp)
+    }
+  }
+
+  /** Between two steps of the start. */
+  #checkGoesOn(): void {
+    if (this.#options.signal?.aborted) throw new CoordinationError('stopped', 'The node was stopped while it started')
+  }
+
+  async #start(): Promise<void> {
     const { platform, logger, topics = [], time } = this.#options
     const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
     await this.#shareOpenFiles()
     const incarnationId = platform.random.uuid()
     const peers = await this.#openPeers(incarnationId)
+    this.#checkGoesOn()
     const identity = await peers?.identify()
+    this.#checkGoesOn()
     const logs = await this.#openLogs(identity)
+    this.#checkGoesOn()
     const coordination = await this.#openCoordination(logs, peers, identity)
+    this.#checkGoesOn()
     const replicas = new ReplicaManager({
       platform: waitPlatform,
       logger,
@@ -160,6 +202,7 @@ class Node implements RunningNode {
       },
     })
     this.#stops.push(async () => replicas.stop())
+    this.#options.onAssembled?.({ coordination, replicas, logs })
     let observation: Observation | undefined
     const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
     observation = new Observation({ coordination, replicas, groups, platform })
@@ -192,7 +235,8 @@ class Node implements RunningNode {
       this.#applyConfig(image, server, logs)
       observation.onChange()
     })
-    await coordination.start({
+    const reports = this.#reportWaiting(peers)
+    const started = coordination.start({
       brokerId: this.brokerId,
       incarnationId,
       clusterId: this.#clusterId,
@@ -202,7 +246,9 @@ class Node implements RunningNode {
       features: supportedFeatures,
       previousBrokerEpoch: logs.cleanBrokerEpoch,
     })
+    await started.finally(() => reports.stop())
     await replicas.whenOpened()
+    this.#checkGoesOn()
     await replicas.deleteStrays(coordination.image)
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
@@ -213,6 +259,18 @@ class Node implements RunningNode {
     this.#stops.push(() => coordination.handOver()) // first of all: everything else still serves
     gate.open()
     logger.info({ brokerId: this.brokerId, clusterId: this.#clusterId, endpoints }, 'node started')
+  }
+
+  /** Says, every few seconds until it is stopped, that this node waits for others. */
+  #reportWaiting(peers: NodePeers | undefined): { stop(): void } {
+    const { platform, logger } = this.#options
+    const schedule = (delayMs: number): Timer =>
+      platform.timers.set(delayMs, () => {
+        logger.info({ waitsFor: peers?.unreached() }, 'node waits for a controller')
+        timer = schedule(waitReportIntervalMs)
+      })
+    let timer = schedule(waitReportDelayMs)
+    return { stop: () => timer.cancel() }
   }
 
   reset(options: ResetOptions = {}): Promise<void> {
@@ -268,6 +326,7 @@ class Node implements RunningNode {
     const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
     if (this.#config.quorumVoters.length < 2) return undefined
     const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
+    this.#peers = peers
     this.#stops.push(() => peers.stop())
     await peers.listen()
     return peers
@@ -316,6 +375,8 @@ class Node implements RunningNode {
       platform,
       logger: logger.child({ part: 'raft' }),
     })
+    this.#stops.push(() => raft.stop())
+    checkVoters(raft.state.membership, this.#config)
     const calls =
       peers === undefined
         ? undefined
@@ -345,6 +406,10 @@ class Node implements RunningNode {
       },
       heartbeatIntervalMs: values.brokerHeartbeatIntervalMs,
       sessionTimeoutMs: values.brokerSessionTimeoutMs,
+      logDirectories: () => directoryStates(logs),
+      leaderBalanceIntervalMs: values.autoLeaderRebalanceEnable
+        ? Math.min(values.leaderImbalanceCheckIntervalSeconds * 1000, maxTimerMs)
+        : undefined,
       maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
       maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
@@ -363,7 +428,16 @@ class Node implements RunningNode {
       })
     }
     this.#stops.push(() => coordination.stop())
+    if (identity?.voters?.[0]?.id === id) this.#electFirst(raft)
     return coordination
+  }
+
+  /** Whoever formed the cluster need not wait for silence, since nobody leads it yet: it asks until the others are up. */
+  #electFirst(raft: RaftNode, attempts = maxFirstElections): void {
+    const { term, leaderId } = raft.state
+    if (term > 0 || leaderId !== null || attempts === 0 || this.#stopping !== undefined) return
+    raft.campaign()
+    this.#options.platform.timers.set(firstElectionRetryMs, () => this.#electFirst(raft, attempts - 1))
   }
 
   #createGroups(coordination: Coordination, replicas: ReplicaManager, onChange: () => void): GroupCoordinator {
@@ -500,6 +574,23 @@ function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, s
   return logs.isEmpty ? { voters: [self] } : undefined
 }
 
+/**
+ * The log says who votes, and the settings where they are: they have to mean the same. A log without voters is that of a node
+ * that follows until it is told. Throws `CoordinationError`.
+ */
+function checkVoters({ voters }: Membership, { quorumVoters, nodeId }: ParsedConfig): void {
+  if (voters.length === 0) return
+  const inLog = voters.map(({ id }) => id as number).sort((a, b) => a - b)
+  const named = quorumVoters.map((voter) => voter.nodeId)
+  const inSettings = (named.length === 0 ? [nodeId as number] : named).sort((a, b) => a - b)
+  if (inLog.join() === inSettings.join()) return
+  const settings = `controller.quorum.voters ${named.length === 0 ? 'is not set, which means' : 'names'} ${inSettings.join(', ')}`
+  throw new CoordinationError(
+    'wrong-cluster',
+    `${settings}, but the cluster was formed with the voters ${inLog.join(', ')}`,
+  )
+}
+
 async function loadGrpcServices(): Promise<PeerServices> {
   const [network, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
   return { network, messages }
@@ -513,6 +604,14 @@ function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteCont
       return await calls.ask(target, kind, request, timeoutMs)
     },
   }
+}
+
+/** Directories that could not even be opened have no id, and are not registered. */
+function directoryStates(logs: LogManager): { readonly online: readonly Uuid[]; readonly offline: readonly Uuid[] } {
+  const known = logs.directories().flatMap(({ directoryId, error }) => (directoryId ? [{ directoryId, error }] : []))
+  const idsOf = (isOnline: boolean) =>
+    known.filter(({ error }) => (error === undefined) === isOnline).map(({ directoryId }) => directoryId)
+  return { online: idsOf(true), offline: idsOf(false) }
 }
 
 /** The logs' clock: ages and stamps by the rules' time, while it measures how long the disk takes. */

@@ -9,6 +9,8 @@ export type TopicDeclaration =
       readonly name: string
       /** `num.partitions` when left out. */
       readonly partitions?: number
+      /** `default.replication.factor` when left out. */
+      readonly replicationFactor?: number
       /** Topic configs under Kafka's keys. */
       readonly configs?: Readonly<Record<string, string | number | boolean>>
     }
@@ -58,6 +60,7 @@ export function topicRequests(declarations: readonly TopicDeclaration[], place: 
     const {
       name,
       partitions = -1,
+      replicationFactor = -1,
       configs = {},
     } = typeof declaration === 'string' ? { name: declaration } : declaration
     const texts = new Map(Object.entries(configs).map(([key, value]) => [key, String(value)]))
@@ -69,7 +72,11 @@ export function topicRequests(declarations: readonly TopicDeclaration[], place: 
         message: `${place}: topic ${name}: ${partitions} partitions: allowed is 1 or more`,
       })
     }
-    return { name, partitionCount: partitions, replicationFactor: -1, configs: texts }
+    if (replicationFactor !== -1 && !(Number.isInteger(replicationFactor) && replicationFactor >= 1)) {
+      const message = `${place}: topic ${name}: ${replicationFactor} replicas: allowed is 1 or more`
+      problems.push({ key: undefined, message })
+    }
+    return { name, partitionCount: partitions, replicationFactor, configs: texts }
   })
   if (problems.length > 0) throw new ConfigError(problems)
   return requests
@@ -109,10 +116,11 @@ function parseConfigs(text: string, part: string, place: string, problems: Confi
 function isDeclaration(value: unknown): value is TopicDeclaration {
   if (typeof value === 'string') return true
   if (typeof value !== 'object' || value === null) return false
-  const { name, partitions, configs } = value as { name?: unknown; partitions?: unknown; configs?: unknown }
+  const { name, partitions, replicationFactor, configs } = value as Readonly<Record<string, unknown>>
   return (
     typeof name === 'string' &&
     (partitions === undefined || typeof partitions === 'number') &&
+    (replicationFactor === undefined || typeof replicationFactor === 'number') &&
     (configs === undefined || (typeof configs === 'object' && configs !== null && !Array.isArray(configs)))
   )
 }

@@ -22,6 +22,8 @@
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
 export { DirectoryLockedError, FileError, isOutOfFiles, NetworkError, OffloadError } from './errors.ts'
+export { createHaltingPlatform, type HaltingPlatform } from './halting/halting-platform.ts'
+export { Turnstile } from './halting/turnstile.ts'
 export { createManualPlatform, type ManualPlatform, type Time } from './manual/manual-platform.ts'
 export { createMemoryFiles } from './memory/memory-files.ts'
 export type {

@@ -390,6 +390,11 @@ export class RaftNode {
     })
   }
 
+  /** Stands for election now, for who knows that there is no leader. No effect while it leads, or has no vote. */
+  campaign(): void {
+    this.#enqueue(() => this.#core.campaign())
+  }
+
   /** Nodes to ask for the log as long as this one has no vote and hears no leader, besides the voters that it knows of. */
   setContacts(contacts: readonly NodeId[]): void {
     this.#core.setContacts(contacts)

@@ -88,8 +88,9 @@ export class InSyncReplicas {
     return this.#wanted
   }
 
-  isReplica(replica: BrokerId): boolean {
-    return this.#replicas.includes(replica)
+  /** Another broker that has a replica. */
+  mayFollow(replica: BrokerId): boolean {
+    return replica !== this.#localId && this.#replicas.includes(replica)
   }
 
   /** Counted offset of a follower: what it is known to have on disk; 0 when nothing is known. */
@@ -146,7 +147,7 @@ export class InSyncReplicas {
    * run that fetched, unfenced and not going (KIP-841). True when there is something new to ask for.
    */
   expand(replica: BrokerId, highWatermark: Offset, mayJoin: (replica: BrokerId) => boolean): boolean {
-    if (this.#wanted !== undefined || this.#committed.includes(replica) || !this.isReplica(replica)) return false
+    if (this.#wanted !== undefined || this.#committed.includes(replica) || !this.mayFollow(replica)) return false
     const { offset } = this.#followers.get(replica) ?? unknownFollower(0)
     if (offset < highWatermark || offset < this.#epochStartOffset || !mayJoin(replica)) return false
     this.#want([...this.#committed, replica])

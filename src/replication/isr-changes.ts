@@ -76,6 +76,7 @@ export class IsrChanges {
   }
 
   async #askForAll(): Promise<void> {
+    if (this.#pending.size === 0) return // all were forgotten meanwhile
     this.#isAsking = true
     const asked = [...this.#pending].slice(0, maxChangesPerRequest)
     let delayMs = 0

@@ -148,6 +148,11 @@ export class Partition implements LogListener {
     return isr.length >= effectiveMinIsr(this.#minInSyncReplicas(), this.#replicaCount)
   }
 
+  /** The largest set that may be the ISR; empty where this replica doesn't lead. */
+  get maximalIsr(): readonly BrokerId[] {
+    return this.#inSync?.maximal ?? []
+  }
+
   /** Bytes that can be read, counted since this object was made: what a waiting fetch counts with. */
   readableBytes(limit: ReadLimit): number {
     return limit === 'committed' ? this.#committedBytes : this.#appendedBytes
@@ -387,8 +392,9 @@ export class Partition implements LogListener {
     return this.#inSync?.brokerEpochOf(replica)
   }
 
-  hasReplica(replica: BrokerId): boolean {
-    return this.#inSync?.isReplica(replica) ?? false
+  /** Another broker that has a replica, while this one leads. */
+  mayFollow(replica: BrokerId): boolean {
+    return this.#inSync?.mayFollow(replica) ?? false
   }
 
   #wantIsr({ wanted }: InSyncReplicas): void {
@@ -502,6 +508,7 @@ export class Partition implements LogListener {
       localOffset: this.#countedOffset(),
       localId: this.#localId,
       maximalIsr: inSync.maximal,
+      committedIsrCount: inSync.committed.length,
       followerOffset: (replica) => inSync.offsetOf(replica),
       minInSyncReplicas: this.#minInSyncReplicas(),
       replicaCount: this.#replicaCount,

@@ -140,12 +140,14 @@ export class ReplicaFetcher {
     if (unsynced.length === 0) return due
     const failed = new Set<Followed>()
     await Promise.all(
-      unsynced.map((followed) =>
-        followed.partition.log.flush().catch((error: unknown) => {
+      unsynced.map(async (followed) => {
+        try {
+          await followed.partition.log.flush() // throws at once where the log is offline
+        } catch (error) {
           failed.add(followed)
           this.#onPartitionFault(followed, error)
-        }),
-      ),
+        }
+      }),
     )
     return due.filter((followed) => !failed.has(followed) && this.#isFollowed(followed))
   }

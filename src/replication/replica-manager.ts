@@ -514,11 +514,11 @@ export class ReplicaManager implements ReplicaService {
     if (anyReplica === true) return partition.checkReplica(currentLeaderEpoch)
     const refused = partition.checkLeader(currentLeaderEpoch)
     if (refused !== undefined || follower === undefined) return refused
-    // Of a run that has ended, or of a broker that has no replica.
+    // Of a run that has ended, of a broker that has no replica, or of this one.
     const { replica, brokerEpoch } = follower
     const registered = this.#image?.cluster.broker(replica)?.brokerEpoch ?? -1
     const isStale = brokerEpoch !== -1 && brokerEpoch < registered
-    return isStale || !partition.hasReplica(replica) ? { ok: false, reason: 'not-leader-or-follower' } : undefined
+    return isStale || !partition.mayFollow(replica) ? { ok: false, reason: 'not-leader-or-follower' } : undefined
   }
 
   async listOffset(request: ListOffsetRequest): Promise<ListOffsetOutcome> {

@@ -78,9 +78,10 @@ async function linkTestTools(): Promise<void> {
 
 const installed = (path: string) => join(project, 'node_modules', path)
 
-test('the tarball has the compiled sources, the documents, and nothing else', () => {
+test('the tarball has the compiled sources, the documents, the messages between nodes, and nothing else', () => {
   const others = packed.files.map(({ path }) => path).filter((path) => !path.startsWith('dist/'))
-  expect(others.sort()).toEqual(['ARCHITECTURE.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+  const documents = ['ARCHITECTURE.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  expect(others.sort()).toEqual([...documents, 'proto/node.proto'])
   const compiled = packed.files.map(({ path }) => path).filter((path) => path.startsWith('dist/'))
   const withoutSource = compiled.filter((path) => {
     const source = path.replace(/^dist\//, 'src/').replace(/(\.d)?\.[jt]s$/, '.ts')

@@ -114,13 +114,14 @@ async function contents(client: KafkaClient): Promise<string[]> {
     for (let at = 0; at < bytes.length; at += view.sizeBytes) {
       view.moveTo(bytes, at)
       fetchOffset = view.lastOffset + 1
+      const records = [...readRecords(view, openRecordBytes(view, 1 << 24))]
+      // A batch keeps its horizon when the tombstones that it was for have gone: then it tells when it was cleaned.
+      const hasTombstone = records.some(({ value }) => value === null)
       lines.push(
         `batch ${view.baseOffset}-${view.lastOffset} codec ${view.codecId} sequence ${view.baseSequence} max ${view.maxTimestamp}` +
-          `${view.hasDeleteHorizon ? ' horizon' : ''}${view.recordCount === 0 ? ' empty' : ''}`,
+          `${hasTombstone && view.hasDeleteHorizon ? ' horizon' : ''}${view.recordCount === 0 ? ' empty' : ''}`,
       )
-      for (const { offset, timestamp, key, value } of readRecords(view, openRecordBytes(view, 1 << 24))) {
-        lines.push(`${offset} ${timestamp} ${key} ${value}`)
-      }
+      for (const { offset, timestamp, key, value } of records) lines.push(`${offset} ${timestamp} ${key} ${value}`)
     }
   }
 }

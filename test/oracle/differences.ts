@@ -44,7 +44,7 @@ export function differencesOf(
   return found
 }
 
-/** What a person reads: differences that are alike are told once, with the first request that shows them. */
+/** What a person reads: differences that are alike are told once, with the first requests that show them. */
 export function describeDifferences(differences: readonly Difference[]): string {
   const alike = new Map<string, Difference[]>()
   for (const each of differences) {
@@ -58,14 +58,19 @@ export function describeDifferences(differences: readonly Difference[]): string 
 
 function describeAlike(differences: readonly Difference[]): string {
   const show = (value: unknown) => shortened(inspect(value, { depth: 8, breakLength: 140 }), 1500)
-  const { exchange, path, kafka, rookery } = differences[0]!
+  const { path, kafka, rookery } = differences[0]!
   const names = [...new Set(differences.map((each) => each.exchange.name))]
   return [
     `${differences.length} x ${names.join(', ')}, at ${path === '' ? 'the answer' : path}`,
     `  Kafka   ${show(kafka)}`,
     `  Rookery ${show(rookery)}`,
-    `  request ${shortened(JSON.stringify(exchange.request), 700)}`,
+    ...requestsOf(differences).map((request) => `  request ${shortened(request, 700)}`),
   ].join('\n')
+}
+
+/** The first few that are unlike. */
+function requestsOf(differences: readonly Difference[]): string[] {
+  return [...new Set(differences.map(({ exchange }) => JSON.stringify(exchange.request)))].slice(0, 4)
 }
 
 function shortened(text: string, length: number): string {

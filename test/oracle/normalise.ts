@@ -74,6 +74,8 @@ class Normaliser {
     if (key === 'producerId' && value >= 0) return this.#symbol('producer', String(value))
     if (key === 'sessionId' && value > 0) return this.#symbol('session', String(value))
     if (key === 'finalizedFeaturesEpoch') return '<epoch>'
+    // How often a leader was chosen is a matter of each; the first epoch is 0 for both.
+    if (/^(leaderEpoch|currentLeaderEpoch)$/.test(key) && value > 0) return '<later epoch>'
     const { startedMs } = this.#options
     if (value >= startedMs - 1000 && value <= Date.now() + 1000) return '<now>'
     return value
@@ -143,7 +145,7 @@ function selected(exchange: Exchange, answer: unknown, { prefix, servedKeys }: N
   const mine = (list: unknown, key: string) => (list as Listed).filter((each) => String(each[key]).startsWith(prefix))
   if (exchange.api === 'ListGroups') return { ...body, groups: mine(body.groups, 'groupId') }
   if (exchange.api === 'Metadata' && asksForAllTopics(exchange)) return { ...body, topics: mine(body.topics, 'name') }
-  if (exchange.api === 'ApiVersions') {
+  if (exchange.api === 'ApiVersions' && 'apiKeys' in body) {
     return { ...body, apiKeys: (body.apiKeys as Listed).filter(({ apiKey }) => servedKeys.has(apiKey as number)) }
   }
   return answer

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { servedApis } from '../../src/api/registry.ts'
-import { type Broker, startBroker } from '../../src/index.ts'
-import { apis } from '../../src/protocol/index.ts'
-import { until } from '../support/condition.ts'
-import { type KafkaBroker, startKafkaBroker } from '../support/kafka-broker.ts'
+import type { Uuid } from '../../src/base/index.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { acceptedDifferences } from './accepted-differences.ts'
+import { AnsweredErrors } from './answered-errors.ts'
+import { compareClients } from './clients/compare-clients.ts'
 import { type Difference, describeDifferences, differencesOf } from './differences.ts'
+import { documentedErrors } from './documented-errors.ts'
 import { normalised } from './normalise.ts'
+import { BrokerPair } from './pair.ts'
 import { type Exchange, Recorder } from './recorder.ts'
 import type { Scenario, Scenarios } from './scenario.ts'
 import { adminScenarios } from './scenarios/admin.ts'
@@ -19,6 +20,8 @@ import { groupScenarios } from './scenarios/groups.ts'
 import { metadataScenarios } from './scenarios/metadata.ts'
 import { offsetScenarios } from './scenarios/offsets.ts'
 import { produceScenarios } from './scenarios/produce.ts'
+import { refusalScenarios } from './scenarios/refusals.ts'
+import { afterRestart, beforeRestart, restartSettings } from './scenarios/restart.ts'
 import { topicScenarios } from './scenarios/topics.ts'
 import { twiceScenarios } from './scenarios/twice.ts'
 
@@ -39,54 +42,22 @@ const areas: Readonly<Record<string, Scenarios>> = {
   DescribeConfigs: configScenarios,
   'CreatePartitions, DeleteRecords and settings': adminScenarios,
   'All APIs': twiceScenarios,
-}
-
-/** What both brokers are told, so that they differ in nothing that is a choice. */
-const sharedConfig = {
-  'offsets.topic.num.partitions': 5,
-  'group.initial.rebalance.delay.ms': 0,
-  'group.max.size': 3,
-  'node.id': 1,
-  'log.roll.hours': 100,
-  // Scenarios send records of 2023.
-  'log.retention.ms': -1,
-  // Rookery flushes what it acknowledges by default, Kafka leaves that to the operating system.
-  'log.flush.interval.messages': '9223372036854775807',
-}
-
-const kafkaConfig = {
-  ...sharedConfig,
-  // Only what Rookery has.
-  'group.coordinator.rebalance.protocols': 'classic',
-}
-
-/** What Rookery doesn't have is off. */
-const kafkaFeatures = {
-  'eligible.leader.replicas.version': 0,
-  'group.version': 0,
-  'share.version': 0,
-  'streams.version': 0,
-  'transaction.version': 0,
+  Refusals: refusalScenarios,
 }
 
 describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
-  let kafka: KafkaBroker
-  let rookery: Broker
+  let pair: BrokerPair
   let compared = 0
   const accepted = new Map(acceptedDifferences.map((each) => [each, 0]))
+  const answered = new AnsweredErrors()
   let ran = 0
 
   beforeAll(async () => {
-    ;[kafka, rookery] = await Promise.all([
-      startKafkaBroker(peer, { config: kafkaConfig, features: kafkaFeatures }),
-      startBroker({ storage: 'temporary', config: sharedConfig }),
-    ])
-    await Promise.all([kafka.port, rookery.port].map(untilGroupsAreServed))
+    pair = await BrokerPair.start(peer)
   }, 120_000)
 
   afterAll(async () => {
-    await kafka?.[Symbol.asyncDispose]()
-    await rookery?.stop()
+    await pair?.[Symbol.asyncDispose]()
     const listed = [...accepted].map(([{ title }, count]) => `  ${count} x ${title}`)
     process.stdout.write(`${compared} requests compared; differences that are accepted:\n${listed.join('\n')}\n`)
   })
@@ -99,11 +70,28 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
 
   test.each(scenarios)('$title', { timeout: 120_000 }, async ({ title, scenario, prefix }) => {
     ran++
-    const [theirs, ours] = await Promise.all([run(scenario, kafka.port, prefix), run(scenario, rookery.port, prefix)])
-    compared += ours.exchanges.length
-    const differences = differencesOf(title, theirs.exchanges, ours.exchanges).filter((each) => !isAccepted(each))
-    if (differences.length > 0) throw new Error(describeDifferences(differences))
-    expect([theirs.failure, ours.failure]).toEqual([undefined, undefined])
+    const [theirs, ours] = await Promise.all(pair.ports.map((port) => run(scenario, port, prefix)))
+    compare(title, theirs!, ours!)
+  })
+
+  describe('to clients', () => compareClients(() => pair))
+
+  test('both are stopped and started again', { timeout: 120_000 }, async () => {
+    const before = await Promise.all(pair.ports.map((port) => run(beforeRestart, port, 'kept-')))
+    compare('before the restart', before[0]!, before[1]!)
+    await pair.restart(restartSettings)
+    const after = await Promise.all(pair.ports.map((port, i) => run(afterRestart, port, 'kept-', before[i]?.topicIds)))
+    compare('after the restart', after[0]!, after[1]!)
+  })
+
+  // Tests run in the order in which they stand here.
+  test('each API that is served answered its success and each error that it is documented with', () => {
+    if (ran < scenarios.length) return // some scenarios were left out by name
+    const names = servedApis.map(({ api }) => api.name)
+    expect(Object.keys(documentedErrors).sort()).toEqual([...names].sort())
+    const seen = Object.fromEntries(names.map((name) => [name, answered.of(name)]))
+    const documented = names.map((name) => [name, ['NONE', ...documentedErrors[name]!.reached].sort()])
+    expect(seen).toEqual(Object.fromEntries(documented))
   })
 
   test('every accepted difference occurs', () => {
@@ -111,6 +99,14 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
     const idle = [...accepted].filter(([, count]) => count === 0).map(([{ title }]) => title)
     expect(idle).toEqual([])
   })
+
+  function compare(title: string, theirs: Run, ours: Run): void {
+    compared += ours.exchanges.length
+    answered.add(theirs.exchanges, ours.exchanges)
+    const differences = differencesOf(title, theirs.exchanges, ours.exchanges).filter((each) => !isAccepted(each))
+    if (differences.length > 0) throw new Error(describeDifferences(differences))
+    expect([theirs.failure, ours.failure]).toEqual([undefined, undefined])
+  }
 
   function isAccepted(difference: Difference): boolean {
     const entry = acceptedDifferences.find(({ covers }) => covers(difference))
@@ -124,34 +120,23 @@ interface Run {
   readonly exchanges: Exchange[]
   /** What the scenario threw. */
   readonly failure: string | undefined
+  readonly topicIds: TopicIds
 }
 
-async function run(scenario: Scenario, port: number, prefix: string): Promise<Run> {
+type TopicIds = ReadonlyMap<string, Uuid>
+
+async function run(scenario: Scenario, port: number, prefix: string, topicIds: TopicIds = new Map()): Promise<Run> {
   const startedMs = Date.now()
   await using recorder = new Recorder(port, prefix)
+  for (const [name, id] of topicIds) recorder.topicIds.set(name, id)
   let failure: string | undefined
   try {
     await scenario(recorder)
   } catch (error) {
     failure = String(error)
   }
-  const servedKeys = new Set(servedApis.map(({ api }) => api.key))
-  return { exchanges: normalised(recorder.exchanges, { prefix, startedMs, servedKeys }), failure }
-}
-
-/** Kafka makes its internal topic when a group is first looked for, and gets producer ids when one is first asked for. */
-async function untilGroupsAreServed(port: number): Promise<void> {
-  await using recorder = new Recorder(port, 'warm-up')
-  const areServed = async () => {
-    const coordinator = await recorder.unrecorded(apis.FindCoordinator, 0, { key: 'warm-up' })
-    if (coordinator.errorCode !== 0) return false
-    const groups = Array.from({ length: 30 }, (_, i) => `warm-up-${i}`)
-    const { groups: described } = await recorder.unrecorded(apis.DescribeGroups, 0, { groups })
-    const producer = await recorder.unrecorded(apis.InitProducerId, 0, {
-      transactionalId: null,
-      transactionTimeoutMs: 1000,
-    })
-    return producer.errorCode === 0 && described.every(({ errorCode }) => errorCode === 0)
-  }
-  await until(areServed, 'groups are served', 60_000)
+  // GetTelemetrySubscriptions and PushTelemetry: neither lists them, since neither has where telemetry goes.
+  const servedKeys = new Set([...servedApis.map(({ api }) => api.key), 71, 72])
+  const exchanges = normalised(recorder.exchanges, { prefix, startedMs, servedKeys })
+  return { exchanges, failure, topicIds: recorder.topicIds }
 }

@@ -115,14 +115,21 @@ export class Recorder implements AsyncDisposable {
 
   /**
    * Sends `bytes` on a new connection and records the first `compared` bytes of `frames` answers; fewer when the
-   * connection is closed before.
+   * connection is closed before. `answerOf`: whose answer it is, where an answer begins with an error code.
    */
-  async raw(name: string, bytes: Buffer, { frames = 1, compared = 10_000 } = {}): Promise<void> {
+  async raw(
+    name: string,
+    bytes: Buffer,
+    { frames = 1, compared = 10_000, answerOf }: { frames?: number; compared?: number; answerOf?: Api } = {},
+  ): Promise<void> {
     const request = bytes.length > 400 ? `${bytes.length} bytes` : bytes.toString('hex')
-    const exchange: Exchange = { name, api: 'raw', version: 0, client: 'raw', request, answer: undefined }
+    const api = answerOf?.name ?? 'raw'
+    const exchange: Exchange = { name, api, version: 0, client: 'raw', request, answer: undefined }
     this.exchanges.push(exchange)
     const { received, ending } = await exchangeBytes(this.#port, bytes, frames)
-    exchange.answer = { frames: received.map((frame) => frame.subarray(0, compared).toString('hex')), ending }
+    const answer = { frames: received.map((frame) => frame.subarray(0, compared).toString('hex')), ending }
+    const errorCode = answerOf && received[0]?.readInt16BE(4)
+    exchange.answer = errorCode === undefined ? answer : { ...answer, errorCode }
   }
 
   /** Creates a topic, and waits until its partitions are served. Recorded. */

@@ -14,11 +14,15 @@ export interface KafkaBroker extends AsyncDisposable {
   /** `127.0.0.1:54321` */
   readonly bootstrapServers: string
   readonly port: number
+  /** Stops it as one stops a broker, and starts it with the same data and port; `config` comes on top of what it had. */
+  restart(config: BrokerSettings): Promise<void>
 }
+
+type BrokerSettings = Readonly<Record<string, string | number | boolean>>
 
 export interface KafkaBrokerOptions {
   /** Comes on top of what one node needs. */
-  readonly config?: Readonly<Record<string, string | number | boolean>>
+  readonly config?: BrokerSettings
   /** Levels of features that are not to be Kafka's newest, by name. */
   readonly features?: Readonly<Record<string, number>>
 }
@@ -42,20 +46,34 @@ export async function startKafkaBroker(
     if (port === undefined || controllerPort === undefined) throw new Error('No free ports')
     const file = join(folder, 'server.properties')
     const settings = { ...oneNode(join(folder, 'data'), port, controllerPort), ...config }
-    const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}\n`)
-    await writeFile(file, lines.join(''))
+    const start = async (changed: BrokerSettings) => {
+      await writeFile(file, propertiesOf({ ...settings, ...changed }))
+      program = startProgram(peer.command, [...peer.args, '-Xmx512M', '-Xms256M', 'kafka.Kafka', file])
+      await untilServing(program, port)
+    }
+    await writeFile(file, propertiesOf(settings))
     const levels = Object.entries(features).flatMap(([name, level]) => ['--feature', `${name}=${level}`])
     const format = ['kafka.tools.StorageTool', 'format', '-t', 'cm9va2VyeS1vcmFjbGUtMQ', '-c', file, ...levels]
     const formatted = await runPeer(peer, format)
     if (formatted.exitCode !== 0) throw new Error(`Kafka's data folder can not be formatted: ${formatted.output}`)
-    program = startProgram(peer.command, [...peer.args, '-Xmx512M', '-Xms256M', 'kafka.Kafka', file])
     process.once('exit', killOnExit)
-    await untilServing(program, port)
-    return { bootstrapServers: `127.0.0.1:${port}`, port, [Symbol.asyncDispose]: stop }
+    await start({})
+    const restart = async (changed: BrokerSettings) => {
+      program?.kill('SIGTERM')
+      await program?.ended(20_000)
+      await start(changed)
+    }
+    return { bootstrapServers: `127.0.0.1:${port}`, port, restart, [Symbol.asyncDispose]: stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+function propertiesOf(settings: BrokerSettings): string {
+  return Object.entries(settings)
+    .map(([key, value]) => `${key}=${value}\n`)
+    .join('')
 }
 
 function oneNode(dataFolder: string, port: number, controllerPort: number): Record<string, string | number> {

@@ -20,8 +20,11 @@ export interface MissingPeer {
   readonly remedy: string
 }
 
+/** Of Apache Kafka; another one for a comparison by hand, when scripts/kafka-jars.sh has brought it. */
+const kafkaVersion = process.env.ROOKERY_KAFKA_VERSION ?? '4.4.0'
+
 /** Where scripts/kafka-jars.sh puts them. */
-export const kafkaJars = join(import.meta.dirname, '../../node_modules/.cache/kafka-4.4.0')
+export const kafkaJars = join(import.meta.dirname, `../../node_modules/.cache/kafka-${kafkaVersion}`)
 
 /** Looks for a peer on this machine. */
 export function findPeer(name: PeerName, jars = kafkaJars): Peer | MissingPeer {

@@ -59,6 +59,10 @@ test('every example that is marked is run here or from the package', () => {
     'file=shared/payments.test.ts',
     'rookery',
     'tasks',
+    'file=node-1.properties',
+    'cluster',
+    'quorum',
+    'file=cluster.test.ts',
   ])
 })
 
@@ -77,6 +81,7 @@ test('the options of startBroker are as they are shown', async () => {
 test.each([
   ['orders.test.ts', 1],
   ['extras.test.ts', 4],
+  ['cluster.test.ts', 1],
 ])('the tests of %s pass', async (name, count) => {
   await writeFile(join(folder.path, name), readmeExample(`file=${name}`, broker.bootstrapServers))
   await runVitest(folder.path, [name], count)

@@ -1,3 +1,4 @@
+import { zeroUuid } from '../../base/index.ts'
 import { apis, errorName } from '../../protocol/index.ts'
 import type { Cluster, TopicMetadata } from './cluster.ts'
 import type { BrokerConnection } from './connection.ts'
@@ -53,9 +54,12 @@ export interface QuorumDescription {
 
 export interface QuorumMember {
   readonly id: number
+  /** Of its metadata log; null when the broker doesn't tell. */
+  readonly directoryId: string | null
   /** -1: not known. */
   readonly logEndOffset: number
   /** Milliseconds since 1970, by the leader's clock; -1: not known. */
+  readonly lastFetchTimestamp: number
   readonly lastCaughtUpTimestamp: number
 }
 
@@ -105,15 +109,17 @@ export function healthOf(topics: readonly TopicMetadata[]): PartitionHealth {
 
 /** Null where nobody tells. */
 export async function describeQuorum(cluster: Cluster): Promise<QuorumDescription | null> {
-  const connection = await cluster.any()
+  const connection = await cluster.controller() // the one that leads the quorum, where nobody passes the question on
   if (!connection.serves(apis.DescribeQuorum)) return null
   const topics = [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }]
   const { topics: answers } = await connection.call(apis.DescribeQuorum, { topics })
   const answer = answers[0]?.partitions[0]
   if (answer === undefined || answer.errorCode !== 0) return null
   const { leaderId, leaderEpoch, highWatermark, currentVoters, observers } = answer
-  const memberOf = ({ replicaId: id, logEndOffset, lastCaughtUpTimestamp }: (typeof currentVoters)[number]) => {
-    return { id, logEndOffset, lastCaughtUpTimestamp }
+  const memberOf = (member: (typeof currentVoters)[number]): QuorumMember => {
+    const { replicaId: id, replicaDirectoryId, logEndOffset, lastFetchTimestamp, lastCaughtUpTimestamp } = member
+    const directoryId = replicaDirectoryId === zeroUuid ? null : replicaDirectoryId
+    return { id, directoryId, logEndOffset, lastFetchTimestamp, lastCaughtUpTimestamp }
   }
   const voters = currentVoters.map(memberOf)
   const leaderTimestamp = voters.find(({ id }) => id === leaderId)?.lastCaughtUpTimestamp ?? -1

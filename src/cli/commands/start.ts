@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { messageOf } from '../../base/index.ts'
 import { ConfigError, type ConfigProblem, type ParsedConfig, parseConfig } from '../../config/index.ts'
+import { CoordinationError } from '../../coordination/index.ts'
 import {
   type NodeOptions,
   parseTopicList,
@@ -108,9 +109,9 @@ async function readText(path: string): Promise<string> {
 }
 
 function logSettings(config: ParsedConfig, logger: Logger, format: 'human' | 'json'): void {
-  const { unused, controllerListeners } = config
+  const { unused, controllerListeners, quorumVoters } = config
   if (unused.length > 0 && format === 'json') logger.warn({ keys: unused }, 'settings of kafka that have no effect')
-  if (controllerListeners.length > 0) {
+  if (controllerListeners.length > 0 && quorumVoters.length < 2) {
     const listeners = controllerListeners.map(({ name }) => name)
     logger.info({ listeners }, 'controller listener not opened: a quorum of one has nobody to talk to')
   }
@@ -125,12 +126,19 @@ function banner(
   const lines = [
     `Rookery ${version} serves Kafka clients on ${node.bootstrapServers}`,
     `  Data     ${foldersOf(config).join(', ')} (cluster ${node.clusterId})`,
+    ...quorumLines(config),
     ...(config.unused.length === 0
       ? []
       : [`  Ignored  ${config.unused.join(', ')}: Kafka has these settings, Rookery does not use them`]),
     '  Stop     Ctrl-C',
   ]
   return `\n${lines.join('\n')}\n\n`
+}
+
+function quorumLines({ quorumVoters, nodeId }: ParsedConfig): string[] {
+  if (quorumVoters.length < 2) return []
+  const voters = quorumVoters.map(({ nodeId: id, host, port }) => `${id}@${host}:${port}`)
+  return [`  Quorum   node ${nodeId} of ${voters.join(', ')}`]
 }
 
 /** How many threads libuv makes of the variable, 2 at least: one syncs, one does everything else. */
@@ -146,14 +154,15 @@ function foldersOf(config: ParsedConfig): string[] {
 const signals = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
 /**
- * Starts the node with the signals in place from the first moment: the first stops it, even while it starts (then the result is
- * undefined), the second ends the process at once.
+ * Starts the node with the signals in place from the first moment: the first stops it, even while it starts or waits for others
+ * (then the result is undefined), the second ends the process at once.
  */
 async function startUnlessSignalled(
   options: NodeOptions & { readonly platform: Platform },
 ): Promise<RunningNode | undefined> {
   let node: RunningNode | undefined
   let isStopping = false
+  const starting = new AbortController()
   const stop = async (running: RunningNode) => {
     try {
       await running.stop()
@@ -166,10 +175,16 @@ async function startUnlessSignalled(
     if (isStopping) process.exit(128 + signals[signal as keyof typeof signals])
     isStopping = true
     options.logger.info({ signal }, 'stopping')
+    starting.abort()
     if (node !== undefined) void stop(node)
   }
   for (const signal of Object.keys(signals)) process.on(signal, onSignal)
-  node = await startNode(options)
+  try {
+    node = await startNode({ ...options, signal: starting.signal })
+  } catch (error) {
+    if (isStopping && error instanceof CoordinationError && error.reason === 'stopped') return undefined
+    throw error
+  }
   if (!isStopping) return node
   await stop(node)
   return undefined

@@ -1,4 +1,4 @@
-import { assert, type BrokerEpoch, messageOf } from '../../base/index.ts'
+import { assert, type BrokerEpoch, messageOf, type Uuid } from '../../base/index.ts'
 import type { BrokerHeartbeatResult, BrokerRegistration, BrokerRun } from '../../controller/index.ts'
 import type { Clock, Timer, Timers } from '../../platform/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -12,6 +12,12 @@ export type AskController = <Kind extends ControllerRequestKind>(
   deadlineMs: number,
 ) => Promise<ControllerRequests[Kind]['response']>
 
+/** This broker's log directories, as they are now. */
+export interface DirectoryStates {
+  readonly online: readonly Uuid[]
+  readonly offline: readonly Uuid[]
+}
+
 export interface BrokerLifecycleOptions {
   readonly ask: AskController
   readonly platform: { readonly clock: Clock; readonly timers: Timers }
@@ -22,6 +28,7 @@ export interface BrokerLifecycleOptions {
   readonly heartbeatTimeoutMs: number
   /** Last metadata entry that this broker's image holds. */
   readonly appliedIndex: () => number
+  readonly logDirectories: () => DirectoryStates
   /** The broker can't be part of the cluster any more. */
   readonly onFault: (error: Error) => void
 }
@@ -35,7 +42,8 @@ const shutdownIntervalMs = 50
  *   unregistered --register--> fenced --unfence--> active --shutDown--> shutting down --stop--> stopped
  *
  * From `beginHeartbeats` until `stop` it says every interval that it lives. When the controller says that it knows no such
- * run (somebody removed the registration), it registers again, with the same incarnation.
+ * run (somebody removed the registration), it registers again, with the same incarnation. So it does when a log directory
+ * that failed works again: the controller took it off the registration.
  */
 export class BrokerLifecycle {
   readonly #options: BrokerLifecycleOptions
@@ -43,6 +51,8 @@ export class BrokerLifecycle {
   #timer: Timer | undefined
   #isStopped: boolean = false
   #wantShutdown: boolean = false
+  /** Log directories that the controller was told to be offline. */
+  #reportedOffline: readonly Uuid[] = []
 
   constructor(options: BrokerLifecycleOptions) {
     this.#options = options
@@ -61,11 +71,13 @@ export class BrokerLifecycle {
 
   /** Waits for the session of another run of this broker to end, up to the deadline. */
   async register(deadlineMs: number): Promise<BrokerEpoch> {
-    const { ask, registration, platform, heartbeatIntervalMs, logger } = this.#options
+    const { ask, registration, platform, heartbeatIntervalMs, logDirectories, logger } = this.#options
     for (;;) {
-      const result = await ask('registerBroker', registration, deadlineMs)
+      const logDirs = logDirectories().online
+      const result = await ask('registerBroker', { ...registration, logDirs }, deadlineMs)
       if (result.ok) {
         this.#brokerEpoch = result.brokerEpoch
+        this.#reportedOffline = []
         logger.info({ brokerEpoch: result.brokerEpoch }, 'broker registered')
         return result.brokerEpoch
       }
@@ -117,7 +129,7 @@ export class BrokerLifecycle {
     const deadlineMs = platform.clock.monotonic() + heartbeatTimeoutMs
     try {
       const result = await this.#heartbeat(deadlineMs)
-      if (!result.ok) await this.register(deadlineMs)
+      if (!result.ok || this.#hasDirectoryBack) await this.register(deadlineMs)
     } catch (error) {
       if (this.#isStopped) return
       if (!(error instanceof CoordinationError) || isFinal(error)) {
@@ -129,10 +141,20 @@ export class BrokerLifecycle {
     this.beginHeartbeats()
   }
 
-  #heartbeat(deadlineMs: number): Promise<BrokerHeartbeatResult> {
-    const { ask, appliedIndex } = this.#options
+  get #hasDirectoryBack(): boolean {
+    const { online } = this.#options.logDirectories()
+    return this.#reportedOffline.some((directory) => online.includes(directory))
+  }
+
+  async #heartbeat(deadlineMs: number): Promise<BrokerHeartbeatResult> {
+    const { ask, appliedIndex, logDirectories } = this.#options
     const wantShutdown = this.#wantShutdown
-    return ask('heartbeat', { ...this.run, appliedIndex: appliedIndex(), wantFence: false, wantShutdown }, deadlineMs)
+    const { offline } = logDirectories()
+    const reported = offline.length === 0 ? {} : { offlineLogDirs: offline }
+    const heartbeat = { ...this.run, appliedIndex: appliedIndex(), wantFence: false, wantShutdown, ...reported }
+    const result = await ask('heartbeat', heartbeat, deadlineMs)
+    if (result.ok) this.#reportedOffline = [...new Set([...this.#reportedOffline, ...offline])]
+    return result
   }
 }
 

@@ -13,7 +13,7 @@ export interface PeerTransportOptions {
   readonly platform: { readonly clock: Clock; readonly timers: Timers; readonly random: Random }
   readonly logger: Logger
   readonly identity: () => NodeIdentity
-  /** Where the settings say that a node is. What the membership says of a voter comes first. */
+  /** Where the settings say that a node is. It comes before what the membership says: who moves nodes changes their settings. */
   readonly configured: ReadonlyMap<number, RpcTarget>
   /** Streams that others opened: the way to who can't be called. */
   readonly accepted: AcceptedStreams
@@ -41,6 +41,8 @@ export class PeerTransport implements RaftTransport {
   readonly #learned = new Map<NodeId, RpcTarget>()
   readonly #ping: Uint8Array
   readonly #listeners: PeerListener[] = []
+  /** Why there is no way to a peer now, for people. */
+  readonly #faults = new Map<NodeId, string>()
   #receiver: RaftReceiver | undefined
 
   constructor(options: PeerTransportOptions) {
@@ -50,6 +52,11 @@ export class PeerTransport implements RaftTransport {
 
   onPeers(listener: PeerListener): void {
     this.#listeners.push(listener)
+  }
+
+  /** The peers that are not connected, each with the reason, for people. */
+  get unreached(): ReadonlyMap<NodeId, string> {
+    return this.#faults
   }
 
   start(receiver: RaftReceiver): void {
@@ -64,7 +71,7 @@ export class PeerTransport implements RaftTransport {
     for (const [id, target] of this.#learned) targets.set(id, target)
     for (const { id, endpoint } of voters) {
       const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
-      if (target !== undefined) targets.set(id, target)
+      if (target !== undefined && !configured.has(id)) targets.set(id, target)
     }
     for (const [id, peer] of this.#peers) {
       if (!targets.has(id)) this.#disconnect(id, peer)
@@ -74,7 +81,7 @@ export class PeerTransport implements RaftTransport {
 
   learn({ id, endpoint }: Voter): void {
     const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
-    if (target === undefined) return
+    if (target === undefined || this.#options.configured.has(id)) return
     this.#learned.set(id, target)
     this.#connect(id, target)
   }
@@ -120,6 +127,7 @@ export class PeerTransport implements RaftTransport {
     converse.stop()
     snapshots?.stop()
     this.#peers.delete(id)
+    this.#faults.delete(id)
   }
 
   #snapshotsOf(id: NodeId, peer: Peer): PeerLink {
@@ -144,6 +152,7 @@ export class PeerTransport implements RaftTransport {
       listener: {
         onOpen: () => {
           wasTold = false
+          if (method === 'Converse') this.#faults.delete(id)
           if (method === 'Converse') for (const listener of this.#listeners) listener.onConnected(id)
           log.info({ stream: method }, 'peer connected')
         },
@@ -151,6 +160,7 @@ export class PeerTransport implements RaftTransport {
         onDown: (error) => {
           if (!wasTold) log.warn({ stream: method, reason: error.message }, 'peer not connected')
           wasTold = true
+          if (method === 'Converse') this.#faults.set(id, error.message)
           onDown()
         },
         onCrashed: () => {

@@ -73,6 +73,8 @@ export class ActiveController implements ControllerChannel {
   readonly #options: ActiveControllerOptions
   readonly #handlers: Handlers
   #sessions: BrokerSessions
+  /** Those that `electUncleanLeaders` last went by. */
+  #configsOfElection: MetadataImage['configs'] | undefined
 
   constructor(options: ActiveControllerOptions) {
     this.#options = options
@@ -91,6 +93,7 @@ export class ActiveController implements ControllerChannel {
       const run = image.cluster.broker(brokerId)
       if (run !== undefined) this.#sessions.seed(run, lastHeardMs, isConnected)
     }
+    this.#configsOfElection = undefined
     this.loop.activate(image)
     const { clusterId, settings } = this.#options
     if (clusterStart(image, clusterId, settings).length === 0) return
@@ -138,8 +141,11 @@ export class ActiveController implements ControllerChannel {
     this.#decide((head) => balanceLeaders(head, { maxImbalancePercentage }, settings).records)
   }
 
-  /** For partitions without a leader whose topics have come to allow it. */
+  /** For partitions without a leader whose topics have come to allow it. Looks only when settings changed since it last did. */
   electUncleanLeaders(): void {
+    const configs = this.loop.head?.configs
+    if (configs === undefined || configs === this.#configsOfElection) return
+    this.#configsOfElection = configs
     this.#decide((head) => electUncleanLeaders(head, this.#options.settings))
   }
 

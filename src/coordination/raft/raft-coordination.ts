@@ -17,14 +17,14 @@ import type {
 } from '../../controller/index.ts'
 import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
 import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
-import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
+import type { Entry, Leadership, MemberState, RaftNode, Snapshot, Voter } from '../../raft/index.ts'
 import { RpcError } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { ControllerChannel, ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
 import type { Admin, Coordination, CoordinationState, MetadataListener, QuorumFacts } from '../coordination.ts'
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
-import { BrokerLifecycle } from '../lifecycle/broker-lifecycle.ts'
+import { BrokerLifecycle, type DirectoryStates } from '../lifecycle/broker-lifecycle.ts'
 import { ActiveController } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
@@ -56,6 +56,13 @@ export interface RaftCoordinationOptions {
   readonly heartbeatIntervalMs: number
   /** `broker.session.timeout.ms`. */
   readonly sessionTimeoutMs: number
+  /** None where it is left out: those of the registration stay as they are. */
+  readonly logDirectories?: () => DirectoryStates
+  /**
+   * `leader.imbalance.check.interval.seconds`, in ms. Undefined: leaderships are not given back to preferred replicas by
+   * themselves (`auto.leader.rebalance.enable`).
+   */
+  readonly leaderBalanceIntervalMs?: number | undefined
   /** `metadata.log.max.record.bytes.between.snapshots`. */
   readonly maxBytesBetweenSnapshots: number
   /** `metadata.log.max.snapshot.interval.ms`; 0 for any. */
@@ -68,6 +75,8 @@ export interface RaftCoordinationOptions {
 const registrationTimeoutMs = 60_000
 /** How long a node that stops waits until its leaderships are handed over. */
 const shutdownTimeoutMs = 5_000
+/** How long it waits for a controller to hand them over: longer than an election takes where there is a quorum. */
+const shutdownControllerMs = 2_000
 /** How long a change of ISRs may take before it is asked for again. */
 const alterPartitionTimeoutMs = 30_000
 /** Before another attempt, where the controller was another one than was believed, or could not be reached. */
@@ -75,6 +84,8 @@ const controllerRetryMs = 20
 /** How long a block of producer ids may take. */
 const producerIdsTimeoutMs = 30_000
 
+/** As Kafka's since it has Raft: no partition is too few to be put right. */
+const maxImbalancePercentage = 0
 /** Requests that may be made twice: a second one finds what the first did, or does no harm. */
 const repeatable: ReadonlySet<ControllerRequestKind> = new Set([
   'registerBroker',
@@ -103,6 +114,7 @@ export class RaftCoordination implements Coordination {
   readonly #faultListeners: ((error: Error) => void)[] = []
   #lifecycle: BrokerLifecycle | undefined
   #sessionTimer: Timer | undefined
+  #balanceTimer: Timer | undefined
   /** Term in which this node is the active controller. */
   #controllerTerm: number | undefined
   /** Nodes whose processes have ended, as far as this node sees; what a new controller begins with. */
@@ -184,10 +196,27 @@ export class RaftCoordination implements Coordination {
     return {
       leaderId: leaderId as BrokerId | null,
       term,
-      voters: membership.voters.map(({ id, directoryId }) => ({ id: id as number as BrokerId, directoryId })),
+      ...this.#memberFacts(membership.voters, lastIndex),
       highWatermark: commitIndex + 1,
       logEndOffset: lastIndex + 1,
     }
+  }
+
+  #memberFacts(voters: readonly Voter[], lastIndex: number): Pick<QuorumFacts, 'voters' | 'observers'> {
+    const description = this.#raft.describe()
+    if (description === undefined) {
+      const unknown = { logEndOffset: undefined, lastContactMs: undefined, lastCaughtUpMs: undefined }
+      const known = voters.map(({ id, directoryId }) => ({ id: id as number as BrokerId, directoryId, ...unknown }))
+      return { voters: known, observers: [] }
+    }
+    const factsOf = ({ id, directoryId, matchIndex, lastContactMs, lastCaughtUpMs }: MemberState) => ({
+      id: id as number as BrokerId,
+      directoryId,
+      logEndOffset: (id === description.leaderId ? lastIndex : matchIndex) + 1,
+      lastContactMs: lastContactMs ?? undefined,
+      lastCaughtUpMs: lastCaughtUpMs ?? undefined,
+    })
+    return { voters: description.voters.map(factsOf), observers: description.observers.map(factsOf) }
   }
 
   get brokerEpoch(): BrokerEpoch | undefined {
@@ -205,7 +234,7 @@ export class RaftCoordination implements Coordination {
   async start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }> {
     assert(this.#lifecycle === undefined, 'a coordination is started once')
     assert(registration.brokerId === this.#options.brokerId, 'a node registers its own broker')
-    const { platform, heartbeatIntervalMs, sessionTimeoutMs } = this.#options
+    const { platform, heartbeatIntervalMs, sessionTimeoutMs, logDirectories } = this.#options
     const lifecycle = new BrokerLifecycle({
       ask: (kind, request, deadlineMs) => this.#ask(kind, request, deadlineMs),
       platform,
@@ -214,6 +243,7 @@ export class RaftCoordination implements Coordination {
       heartbeatIntervalMs,
       heartbeatTimeoutMs: sessionTimeoutMs,
       appliedIndex: () => this.#loader.applied.index,
+      logDirectories: logDirectories ?? (() => ({ online: registration.logDirs, offline: [] })),
       onFault: (error) => this.#onFault(error),
     })
     this.#lifecycle = lifecycle
@@ -227,17 +257,25 @@ export class RaftCoordination implements Coordination {
   }
 
   async handOver(): Promise<void> {
+    const nowMs = this.#options.platform.clock.monotonic()
+    const hasController = () => this.#controllerId() !== undefined
     try {
-      await this.#lifecycle?.shutDown(this.#options.platform.clock.monotonic() + shutdownTimeoutMs)
+      await this.#gate.until(hasController, nowMs + shutdownControllerMs, 'an active controller')
+      await this.#lifecycle?.shutDown(nowMs + shutdownTimeoutMs)
     } catch (error) {
       // The node goes in any case: what could not be handed over moves when it is fenced, or registers again.
       this.#logger.warn({ error }, 'leaderships not handed over')
     }
+    await this.#raft.transferLeadership() // does nothing where there is nobody to take it
+  }
+
+  giveUp(): void {
+    this.#lifecycle?.stop()
+    this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
   }
 
   async stop(): Promise<void> {
-    this.#lifecycle?.stop()
-    this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
+    this.giveUp()
     this.#endLeadership()
     await this.#snapshots.stop()
     await this.#raft.stop()
@@ -287,6 +325,7 @@ export class RaftCoordination implements Coordination {
     this.#controller.activate(this.#loader.applied)
     for (const node of this.#crashed) this.#fenceCrashed(node)
     this.#watchSessions()
+    this.#watchBalance()
     this.#gate.notify()
   }
 
@@ -297,6 +336,7 @@ export class RaftCoordination implements Coordination {
   #endLeadership(): void {
     this.#controllerTerm = undefined
     this.#sessionTimer?.cancel()
+    this.#balanceTimer?.cancel()
     this.#controller.loop.deactivate()
   }
 
@@ -307,7 +347,17 @@ export class RaftCoordination implements Coordination {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }
       this.#controller.growInternalTopics()
+      this.#controller.electUncleanLeaders()
       this.#watchSessions()
+    })
+  }
+
+  #watchBalance(): void {
+    const { platform, leaderBalanceIntervalMs } = this.#options
+    if (leaderBalanceIntervalMs === undefined) return
+    this.#balanceTimer = platform.timers.set(leaderBalanceIntervalMs, () => {
+      this.#controller.balanceLeaders(maxImbalancePercentage)
+      this.#watchBalance()
     })
   }
 
@@ -353,11 +403,13 @@ export class RaftCoordination implements Coordination {
 
   // ---- what this node asks of the controller ----
 
-  #change<Kind extends 'createTopics' | 'deleteTopics' | 'createPartitions' | 'alterConfigs'>(
+  async #change<Kind extends 'createTopics' | 'deleteTopics' | 'createPartitions' | 'alterConfigs'>(
     kind: Kind,
     requests: ControllerRequests[Kind]['request']['requests'],
     options: { readonly timeoutMs: number; readonly validateOnly?: boolean },
   ): Promise<ControllerRequests[Kind]['response']> {
+    // As in Kafka, nothing is done then; otherwise the answer would depend on who is first.
+    if (options.timeoutMs <= 0) throw new CoordinationError('timed-out', `There is no time for ${kind}`)
     const deadlineMs = this.#options.platform.clock.monotonic() + options.timeoutMs
     const request = { requests, validateOnly: options.validateOnly ?? false } as ControllerRequests[Kind]['request']
     return this.#ask(kind, request, deadlineMs)

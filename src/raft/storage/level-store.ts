@@ -27,10 +27,17 @@ export async function openLevelStore(directory: string): Promise<KeyValueStore> 
     const reason = messageOf((error as { cause?: unknown }).cause ?? error)
     throw new RaftStorageError(`Cannot open the Raft log in ${directory}: ${reason}`, { cause: error })
   }
+  /** Level writes in threads, one for each call, which overtake each other: a batch begins when the one before is over. */
+  let last: Promise<unknown> = Promise.resolve()
   return {
     get: (key) => level.get(key),
     iterate: (from, end) => level.iterator({ gte: from, lt: end, highWaterMarkBytes }),
-    batch: (operations, { sync }) => level.batch(operations.map(toLevel), { sync }),
+    batch: (operations, { sync }) => {
+      const write = () => level.batch(operations.map(toLevel), { sync })
+      const written = last.then(write, write)
+      last = written
+      return written
+    },
     close: () => level.close(),
   }
 }

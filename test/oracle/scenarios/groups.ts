@@ -345,6 +345,8 @@ interface JoinOptions {
   readonly rebalanceTimeoutMs?: number
   readonly protocolType?: string
   readonly protocols?: readonly string[]
+  /** What it says of itself to the one that assigns; by default something that is not a consumer's. */
+  readonly metadata?: Buffer
 }
 
 /** Requests about one group, each API in one version. */
@@ -383,7 +385,7 @@ export class Group {
       memberId,
       groupInstanceId,
       protocolType,
-      protocols: protocols.map((name) => ({ name, metadata: Buffer.from(`${client} ${name}`) })),
+      protocols: protocols.map((name) => ({ name, metadata: options.metadata ?? Buffer.from(`${client} ${name}`) })),
     }
     return this.#broker.attempt(apis.JoinGroup, this.#join, body, { client })
   }

@@ -1,3 +1,4 @@
+import type { HistoryEvent } from '../node/history.ts'
 import { AcknowledgedRecords } from './acknowledged-records.ts'
 import { Assignments } from './assignments.ts'
 import type { Checker } from './checker.ts'
@@ -26,4 +27,31 @@ export function allCheckers(): readonly Checker[] {
     new CommittedOffsets(),
     new Assignments(),
   ]
+}
+
+/** Every property that clients of a cluster see. `isSettled`: no node is behind the others. */
+export function clusterCheckers(isSettled: () => boolean): readonly Checker[] {
+  return [
+    new ReplicatedOnly(new AcknowledgedRecords()),
+    new OrderAndUniqueness(),
+    new RefusedRecords(),
+    new StableReads(),
+    new HighWatermark(),
+    new ProducerIds(),
+    new CommittedOffsets(isSettled),
+    new Assignments(),
+  ]
+}
+
+/** What only the leader acknowledged may go with the leader. */
+class ReplicatedOnly implements Checker {
+  readonly #checker: Checker
+
+  constructor(checker: Checker) {
+    this.#checker = checker
+  }
+
+  on(event: HistoryEvent, now: number): void {
+    if (event.kind !== 'batch-acked' || event.batch.acks === -1) this.#checker.on(event, now)
+  }
 }

@@ -1,7 +1,11 @@
 import type { HistoryEvent } from '../node/history.ts'
 import { type Checker, getOrMake, PowerLosses, PropertyViolation, partitionKey } from './checker.ts'
 
-/** The high watermark and the log start only move up: over the whole run, or, where syncs are in the background, up to a power loss. */
+/**
+ * The high watermark and the log start only move up while one leader lasts (which, of several nodes, a new one may have to learn
+ * anew): over the whole run, or, where syncs are in the background, up to a
+ * power loss.
+ */
 export class HighWatermark implements Checker {
   readonly #powerLosses = new PowerLosses()
   /** Rising steps of the highest value that was told so far: `[time of the answer, value]`. */
@@ -12,9 +16,10 @@ export class HighWatermark implements Checker {
       for (const [key, { isDurable }] of this.#told) if (!isDurable) this.#told.delete(key)
     }
     if (event.kind !== 'fetched') return
-    const { topic, partition, highWatermark, logStartOffset, sentAt } = event.fetched
+    const { topic, partition, leaderEpoch, highWatermark, logStartOffset, sentAt } = event.fetched
     if (!topic.isDurable && this.#powerLosses.mayHaveTakenBack(sentAt)) return
-    const key = partitionKey(topic, partition)
+    const place = partitionKey(topic, partition)
+    const key = leaderEpoch === -1 ? place : `${place} in leader epoch ${leaderEpoch}`
     this.#rise(`high watermark of ${key}`, topic.isDurable, highWatermark, sentAt, now)
     this.#rise(`log start of ${key}`, topic.isDurable, logStartOffset, sentAt, now)
   }

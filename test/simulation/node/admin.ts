@@ -12,7 +12,7 @@ export async function createTopic(client: Client, plan: TopicPlan): Promise<Simu
         {
           name,
           numPartitions: partitionCount,
-          replicationFactor: 1,
+          replicationFactor: client.world.replicationFactor,
           assignments: [],
           configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
         },
@@ -57,10 +57,11 @@ export async function deleteTopic(client: Client, topicId: string): Promise<void
 
 /** All topics, those of the node itself too; undefined when no answer came. */
 export async function listTopics(client: Client): Promise<readonly ListedTopic[] | undefined> {
-  const { history, server } = client.world
+  const { world } = client
+  const { history } = world
   const connection = await client.connection()
   const sentAt = history.now
-  const { incarnation } = server
+  const { incarnation } = world
   const answer = await client.requestOn(connection, apis.Metadata, 12, {
     topics: null,
     allowAutoTopicCreation: false,

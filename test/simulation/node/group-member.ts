@@ -10,9 +10,10 @@ import {
 import { Client } from './client.ts'
 import type { SimulatedTopic } from './history.ts'
 import { commitOffset, fetchCommitted, findCoordinator } from './offsets.ts'
-import type { World } from './world.ts'
+import type { ClientWorld } from './world.ts'
 
 const group = 'readers'
+const subject = { group }
 const sessionTimeoutMs = 6000
 const rebalanceTimeoutMs = 3000
 
@@ -26,7 +27,7 @@ export class GroupMember {
   #memberId = ''
   #committed = 0
 
-  constructor(world: World, name: string, topics: readonly SimulatedTopic[]) {
+  constructor(world: ClientWorld, name: string, topics: readonly SimulatedTopic[]) {
     this.#client = new Client(world, name)
     this.#topics = topics
   }
@@ -50,29 +51,42 @@ export class GroupMember {
 
   async #join(): Promise<JoinGroupResponse | undefined> {
     const metadata = encodeVersioned(ConsumerProtocolSubscription, 0, { topics: this.#topics.map(({ name }) => name) })
-    const answer = await this.#client.request(apis.JoinGroup, 5, {
-      groupId: group,
-      sessionTimeoutMs,
-      rebalanceTimeoutMs,
-      memberId: this.#memberId,
-      protocolType: 'consumer',
-      protocols: [{ name: 'each-in-turn', metadata }],
-    })
+    const answer = await this.#client.request(
+      apis.JoinGroup,
+      5,
+      {
+        groupId: group,
+        sessionTimeoutMs,
+        rebalanceTimeoutMs,
+        memberId: this.#memberId,
+        protocolType: 'consumer',
+        protocols: [{ name: 'each-in-turn', metadata }],
+      },
+      subject,
+    )
     if (answer === undefined) return undefined
     if (answer.errorCode === ErrorCode.MEMBER_ID_REQUIRED) this.#memberId = answer.memberId
     else if (answer.errorCode === ErrorCode.UNKNOWN_MEMBER_ID) this.#memberId = ''
-    if (answer.errorCode !== ErrorCode.NONE) return undefined
+    if (answer.errorCode !== ErrorCode.NONE) {
+      if (answer.errorCode !== ErrorCode.MEMBER_ID_REQUIRED) this.#client.onRefused(subject)
+      return undefined
+    }
     this.#memberId = answer.memberId
     return answer
   }
 
   async #sync({ generationId, leader, members }: JoinGroupResponse): Promise<readonly string[] | undefined> {
-    const answer = await this.#client.request(apis.SyncGroup, 3, {
-      groupId: group,
-      generationId,
-      memberId: this.#memberId,
-      assignments: leader === this.#memberId ? this.#assign(members.map(({ memberId }) => memberId)) : [],
-    })
+    const answer = await this.#client.request(
+      apis.SyncGroup,
+      3,
+      {
+        groupId: group,
+        generationId,
+        memberId: this.#memberId,
+        assignments: leader === this.#memberId ? this.#assign(members.map(({ memberId }) => memberId)) : [],
+      },
+      subject,
+    )
     if (answer === undefined || answer.errorCode !== ErrorCode.NONE) return undefined
     const { assignedPartitions } = decodeVersioned(ConsumerProtocolAssignment, answer.assignment)
     const partitions = assignedPartitions.flatMap(({ topic, partitions: indexes }) =>
@@ -110,11 +124,16 @@ export class GroupMember {
         if (this.#client.chance(0.3)) await fetchCommitted(this.#client, group, place)
         if (code !== ErrorCode.NONE) return
       }
-      const beat = await this.#client.request(apis.Heartbeat, 3, {
-        groupId: group,
-        generationId: generation,
-        memberId: this.#memberId,
-      })
+      const beat = await this.#client.request(
+        apis.Heartbeat,
+        3,
+        {
+          groupId: group,
+          generationId: generation,
+          memberId: this.#memberId,
+        },
+        subject,
+      )
       if (beat === undefined || beat.errorCode !== ErrorCode.NONE) return
       if (this.#client.chance(0.02)) return this.#leave()
     }
@@ -123,6 +142,6 @@ export class GroupMember {
   async #leave(): Promise<void> {
     const memberId = this.#memberId
     this.#memberId = ''
-    await this.#client.request(apis.LeaveGroup, 3, { groupId: group, members: [{ memberId }] })
+    await this.#client.request(apis.LeaveGroup, 3, { groupId: group, members: [{ memberId }] }, subject)
   }
 }

@@ -46,6 +46,8 @@ export interface SeenRecord {
 export interface Fetched {
   readonly topic: SimulatedTopic
   readonly partition: number
+  /** In which the answer was to be given; -1: any. */
+  readonly leaderEpoch: number
   /** The offset that was asked for. */
   readonly fetchOffset: number
   /** All records of the answer at or above `fetchOffset`. */
@@ -58,9 +60,9 @@ export interface Fetched {
 
 /** What clients saw and what was done to the node, in the order in which the simulation's observer learned of it. */
 export type HistoryEvent =
-  | { readonly kind: 'node-started'; readonly incarnation: number }
+  | { readonly kind: 'node-started'; readonly node: string; readonly incarnation: number }
   /** `lostPower`: what was not synced may be gone. */
-  | { readonly kind: 'node-ended'; readonly incarnation: number; readonly lostPower: boolean }
+  | { readonly kind: 'node-ended'; readonly node: string; readonly incarnation: number; readonly lostPower: boolean }
   | { readonly kind: 'batch-sent'; readonly batch: SentBatch }
   /** Told once for a batch, at its first acknowledgement. */
   | {

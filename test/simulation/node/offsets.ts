@@ -18,7 +18,7 @@ export async function commitOffset(
   metadata: string,
 ): Promise<number | undefined> {
   const { history } = client.world
-  const connection = await client.connection()
+  const connection = await client.connection({ group })
   const commit: OffsetCommit = { key: keyOf(group, place), offset, metadata }
   history.add({ kind: 'commit-sent', commit })
   const answer = await client.requestOn(connection, apis.OffsetCommit, 7, {
@@ -34,6 +34,7 @@ export async function commitOffset(
   })
   const errorCode = answer?.topics[0]?.partitions[0]?.errorCode
   if (errorCode === ErrorCode.NONE) history.add({ kind: 'commit-acked', commit })
+  else client.onRefused({ group })
   return errorCode
 }
 
@@ -44,14 +45,17 @@ export async function fetchCommitted(
   place: { readonly topic: string; readonly partition: number },
 ): Promise<boolean> {
   const { history } = client.world
-  const connection = await client.connection()
+  const connection = await client.connection({ group })
   const sentAt = history.now
   const answer = await client.requestOn(connection, apis.OffsetFetch, 6, {
     groupId: group,
     topics: [{ name: place.topic, partitionIndexes: [place.partition] }],
   })
   const found = answer?.topics[0]?.partitions[0]
-  if (answer?.errorCode !== ErrorCode.NONE || found?.errorCode !== ErrorCode.NONE) return false
+  if (answer?.errorCode !== ErrorCode.NONE || found?.errorCode !== ErrorCode.NONE) {
+    client.onRefused({ group })
+    return false
+  }
   const { committedOffset: offset, metadata } = found
   history.add({ kind: 'commits-fetched', key: keyOf(group, place), offset, metadata: metadata ?? '', sentAt })
   return true

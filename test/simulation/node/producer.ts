@@ -4,7 +4,7 @@ import { PropertyViolation } from '../checkers/checker.ts'
 import { Client } from './client.ts'
 import { keyOf, type SentBatch, type SimulatedTopic } from './history.ts'
 import type { ProducerPlan } from './scenario.ts'
-import type { World } from './world.ts'
+import type { ClientWorld, Subject } from './world.ts'
 
 /**
  * Errors that promise that a batch is not in the log and won't be. All others, as no answer at all, leave it open: the batch
@@ -37,6 +37,7 @@ interface Outgoing {
 
 /** What a producer sends to one partition. */
 interface Lane {
+  readonly subject: Subject
   readonly topic: SimulatedTopic
   readonly partition: number
   readonly name: string
@@ -64,12 +65,13 @@ export class Producer {
   readonly #plan: ProducerPlan
   readonly #lanes: Lane[]
 
-  constructor(world: World, name: string, plan: ProducerPlan, topics: readonly SimulatedTopic[]) {
+  constructor(world: ClientWorld, name: string, plan: ProducerPlan, topics: readonly SimulatedTopic[]) {
     this.#client = new Client(world, name, plan.patienceMs)
     this.#secondClient = new Client(world, `${name}-again`, plan.patienceMs, name)
     this.#plan = plan
     this.#lanes = topics.flatMap((topic) =>
       Array.from({ length: topic.partitionCount }, (_, partition) => ({
+        subject: { topic: topic.name, partition },
         topic,
         partition,
         name: `${name}.${topic.name}-${partition}`,
@@ -99,8 +101,8 @@ export class Producer {
       await this.#client.think(this.#plan.thinkMs)
       if (this.#plan.isIdempotent) {
         if (lane.producerId < 0 && !(await this.#takeProducerId(lane))) continue
-        const connection = await this.#client.connection()
-        while (!world.isDraining && this.#mayBegin(lane)) lane.open.push(this.#nextBatch(lane))
+        const connection = await this.#client.connection(lane.subject)
+        while (!world.isDraining && this.#mayBegin(lane)) lane.open.push(this.#nextBatch(lane, connection))
         await this.#sendOpen(lane, connection)
       } else if (!world.isDraining) {
         await this.#sendWindow(lane)
@@ -108,16 +110,20 @@ export class Producer {
     }
   }
 
-  /** The node knows the last five batches of a producer again: none goes out before the fifth before it was acknowledged. */
-  #mayBegin({ open, sentCount }: Lane): boolean {
+  /**
+   * The node knows the last five batches of a producer again: none goes out before the fifth before it was acknowledged. The
+   * first goes alone: a log that doesn't know the producer would take the second for the first, too.
+   */
+  #mayBegin({ open, sentCount, isKnown }: Lane): boolean {
+    if (!isKnown && open.length > 0) return false
     const first = open[0]?.batch.sequence ?? sentCount
     return sentCount - first < this.#plan.window
   }
 
   async #sendWindow(lane: Lane): Promise<void> {
-    const connection = await this.#client.connection()
-    const sent = Array.from({ length: this.#plan.window }, () => this.#nextBatch(lane))
-    await Promise.all(sent.map((outgoing) => this.#send(this.#client, connection, outgoing)))
+    const connection = await this.#client.connection(lane.subject)
+    const sent = Array.from({ length: this.#plan.window }, () => this.#nextBatch(lane, connection))
+    await Promise.all(sent.map((outgoing) => this.#send(this.#client, connection, lane, outgoing)))
   }
 
   async #takeProducerId(lane: Lane): Promise<boolean> {
@@ -138,13 +144,15 @@ export class Producer {
   /** Sends all that is open, at once and in order, and keeps what is still not acknowledged. */
   async #sendOpen(lane: Lane, connection: KafkaClient): Promise<void> {
     const attempts = lane.open.map((outgoing) => {
-      const first = this.#send(this.#client, connection, outgoing)
+      const first = this.#send(this.#client, connection, lane, outgoing)
       if (!this.#client.chance(this.#plan.mischief)) return first
       // To a log that doesn't know the producer any sequence is the first one: a copy must not come before all else.
       const again =
         !lane.isKnown || this.#client.chance(0.3)
-          ? this.#send(this.#client, connection, outgoing, true)
-          : this.#secondClient.connection().then((second) => this.#send(this.#secondClient, second, outgoing, true))
+          ? this.#send(this.#client, connection, lane, outgoing, true)
+          : this.#secondClient
+              .connection(lane.subject)
+              .then((second) => this.#send(this.#secondClient, second, lane, outgoing, true))
       return Promise.all([first, again]).then(([code, codeAgain]) => code ?? codeAgain)
     })
     const [firstCode] = await Promise.all(attempts)
@@ -166,6 +174,7 @@ export class Producer {
   async #send(
     client: Client,
     connection: KafkaClient,
+    { subject }: Lane,
     outgoing: Outgoing,
     isCopy = false,
   ): Promise<number | undefined> {
@@ -179,6 +188,7 @@ export class Producer {
       topicData: [{ name: batch.topic.name, partitionData: [{ index: batch.partition, records: bytes }] }],
     })
     const partition = answer?.responses[0]?.partitionResponses[0]
+    if (partition?.errorCode !== ErrorCode.NONE) client.onRefused(subject)
     if (partition === undefined) return undefined
     const { errorCode, baseOffset } = partition
     if (errorCode === ErrorCode.NONE) {
@@ -190,7 +200,7 @@ export class Producer {
     return errorCode
   }
 
-  #nextBatch(lane: Lane): Outgoing {
+  #nextBatch(lane: Lane, connection: KafkaClient): Outgoing {
     const { random, clock } = this.#client.platform
     const { isIdempotent, maxRecords, maxRecordBytes, acks, codec, mischief } = this.#plan
     const sequence = lane.sentCount++
@@ -218,7 +228,7 @@ export class Producer {
       values,
       order: isIdempotent
         ? `${lane.name} with id ${lane.producerId}`
-        : `${lane.name} on connection ${this.#client.connectionCount}`,
+        : `${lane.name} on connection ${this.#client.numberOf(connection)}`,
       sequence,
       isIdempotent,
       acks,

@@ -8,15 +8,15 @@ import { createTopic, listTopics } from './admin.ts'
 import { Client } from './client.ts'
 import { Consumer } from './consumer.ts'
 import { GroupMember } from './group-member.ts'
-import { History, type HistoryEvent, type SeenRecord, type SimulatedTopic } from './history.ts'
+import { History, type HistoryEvent, type SimulatedTopic } from './history.ts'
 import { Nemesis } from './nemesis.ts'
 import { OffsetCommitter } from './offset-committer.ts'
 import { Producer } from './producer.ts'
-import { fetchOnce, resetIfOutOfRange } from './reading.ts'
+import { readAll } from './reading.ts'
 import { drawScenario } from './scenario.ts'
-import { Server, serverName } from './server.ts'
+import { Server, serverName, serverPort } from './server.ts'
 import { TopicChurn } from './topic-churn.ts'
-import { Pace, sleep, type World } from './world.ts'
+import { Pace, type Router, sleep, type World } from './world.ts'
 
 export interface RunOptions {
   readonly seed: number
@@ -50,6 +50,13 @@ export interface RunResult {
 /** Virtual milliseconds that a phase may take, after which something hangs. */
 const faultsMs = 300_000
 const drainMs = 60_000
+const longestPatienceMs = 60_000
+
+const onlyNode: Router = {
+  nodeFor: () => Promise.resolve(serverName),
+  onRefused: () => undefined,
+  leaderEpochOf: () => -1,
+}
 
 /**
  * Runs one node, its clients and its faults from a seed. First everything at once, then no faults: the clients must finish, the
@@ -69,6 +76,7 @@ export async function runNode(options: RunOptions): Promise<RunResult> {
   }
   const history = new History([...allCheckers(), acks])
   const server: Server = new Server(simulation.host(serverName), () => world, {
+    settings: [`listeners=PLAINTEXT://${serverName}:${serverPort}`, ...scenario.settings],
     logger: options.createLogger?.({ now: () => Math.floor(simulation.nowMs) }) ?? silentLogger,
     ...(options.wrapPlatform === undefined ? {} : { wrapPlatform: options.wrapPlatform }),
     ...(options.openLogs === undefined ? {} : { openLogs: options.openLogs }),
@@ -82,6 +90,13 @@ export async function runNode(options: RunOptions): Promise<RunResult> {
     timers: observer.timers,
     isDraining: false as boolean,
     pace: new Pace(),
+    routerOf: () => onlyNode,
+    longestPatienceMs,
+    patienceMs: longestPatienceMs,
+    replicationFactor: 1,
+    get incarnation() {
+      return server.incarnation
+    },
   } satisfies World
   const clientHosts = [
     'admin',
@@ -146,7 +161,9 @@ async function runClients(world: World, topics: SimulatedTopic[], unfinished: Se
   const count = (n: number) => Array.from({ length: n }, (_, i) => i)
   const clients: readonly (readonly [name: string, client: { run(): Promise<void> }])[] = [
     ...scenario.producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
-    ...count(scenario.consumerCount).map((i) => named(`consumer${i}`, (name) => new Consumer(world, name, topics))),
+    ...count(scenario.consumerCount).map((i) =>
+      named(`consumer${i}`, (name) => new Consumer(world, name, topics, true)),
+    ),
     ...count(scenario.memberCount).map((i) => named(`member${i}`, (name) => new GroupMember(world, name, topics))),
     ...count(scenario.committerCount).map((i) =>
       named(`committer${i}`, (name) => new OffsetCommitter(world, name, topics[0]!)),
@@ -194,23 +211,4 @@ async function verify(world: World, topics: readonly SimulatedTopic[]): Promise<
   await server.stop()
   if (server.host.isUp) history.fail(new PropertyViolation('the node stops when asked', 'It is still there'))
   return compactedAway
-}
-
-/** Answers how many offsets have no record. */
-async function readAll(reader: Client, topic: SimulatedTopic, partition: number): Promise<number> {
-  const position = { topic, partition, offset: 0 }
-  const records: SeenRecord[] = []
-  for (;;) {
-    const [part] = (await fetchOnce(reader, [position], { maxWaitMs: 0, maxBytes: 200_000 })) ?? []
-    if (part === undefined || (await resetIfOutOfRange(reader, part))) continue
-    if (part.errorCode !== 0) {
-      throw new PropertyViolation('everything can be read', `${topic.name}-${partition}: error ${part.errorCode}`)
-    }
-    records.push(...part.records)
-    if (position.offset < part.highWatermark) continue
-    const { highWatermark, logStartOffset } = part
-    const kept = records.filter(({ offset }) => offset >= logStartOffset)
-    reader.world.history.add({ kind: 'final-log', topic, partition, records: kept, logStartOffset, highWatermark })
-    return highWatermark - logStartOffset - kept.length
-  }
 }

@@ -1,14 +1,17 @@
+import { deferred } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
+import { CoordinationError } from '../../../src/coordination/index.ts'
 import { type LogManager, type LogManagerOptions, openLogManager } from '../../../src/log/index.ts'
-import { type RunningNode, startNode } from '../../../src/node/index.ts'
-import type { Files, Platform } from '../../../src/platform/index.ts'
-import type { SimulatedHost } from '../../../src/platform/simulated/index.ts'
+import { type NodeOptions, type RunningNode, startNode } from '../../../src/node/index.ts'
+import type { Files, Platform, Timers } from '../../../src/platform/index.ts'
+import type { SimulatedHost, Simulation } from '../../../src/platform/simulated/index.ts'
 import { openDurableStorage } from '../../../src/raft/index.ts'
 import type { Logger } from '../../../src/telemetry/index.ts'
 import { openSimulatedStore } from '../../support/simulated-kv.ts'
 import { PropertyViolation } from '../checkers/checker.ts'
+import type { History } from './history.ts'
 import { overriding } from './overriding.ts'
-import { sleep, type World } from './world.ts'
+import { sleep } from './world.ts'
 
 export const serverName = 'broker'
 export const serverPort = 9092
@@ -17,9 +20,23 @@ const restartDelayMs = 100
 /** A healthy disk given, a node is up within this time. */
 const maxStartMs = 20_000
 
+/** What a service manager needs of its world. */
+interface ServerWorld {
+  readonly simulation: Simulation
+  readonly history: History
+  /** Of a machine that nothing happens to. */
+  readonly timers: Timers
+}
+
 /** What a test does to the node under test. */
 export interface ServerOptions {
   readonly logger: Logger
+  /** Settings of the node, `key=value`. */
+  readonly settings: readonly string[]
+  /** What else a node is started with: one of several needs more. `platform` is that of the run. */
+  readonly moreOptions?: (platform: Platform) => Partial<NodeOptions>
+  /** It may fail to start because others are not there: it is started again then. */
+  readonly mayFailToStart?: boolean
   /** Puts something between the node and its platform. */
   readonly wrapPlatform?: (platform: Platform) => Platform
   /** Puts something between the node and its logs. */
@@ -29,7 +46,7 @@ export interface ServerOptions {
 /** The node under test on its machine, and the service manager that starts it again. */
 export class Server {
   readonly host: SimulatedHost
-  readonly #world: () => World
+  readonly #world: () => ServerWorld
   readonly #options: ServerOptions
   /** Calls of the files' port, by name, which may end the node: set while a trigger waits for one. */
   onFileCall: ((name: string) => void) | undefined
@@ -39,8 +56,9 @@ export class Server {
   mustLosePower = false
   #node: RunningNode | undefined
   #incarnation = 0
+  #onEnd: () => void = () => undefined
 
-  constructor(host: SimulatedHost, world: () => World, options: ServerOptions) {
+  constructor(host: SimulatedHost, world: () => ServerWorld, options: ServerOptions) {
     this.host = host
     this.#world = world
     this.#options = options
@@ -68,10 +86,12 @@ export class Server {
         node.ended.catch((error: unknown) => {
           if (isCurrent()) this.#onFault(error)
         })
-        world.history.add({ kind: 'node-started', incarnation })
+        world.history.add({ kind: 'node-started', node: this.host.name, incarnation })
       },
       (error: unknown) => {
-        if (isCurrent()) this.#onFault(error)
+        if (!isCurrent()) return
+        if (this.#options.mayFailToStart === true && error instanceof CoordinationError) void this.#startAgain()
+        else this.#onFault(error)
       },
     )
   }
@@ -104,8 +124,9 @@ export class Server {
     if (lostPower) this.host.crash()
     else this.host.kill()
     this.#node = undefined
+    this.#onEnd()
     if (lostPower) this.mustLosePower = false
-    this.#world().history.add({ kind: 'node-ended', incarnation: this.#incarnation, lostPower })
+    this.#world().history.add({ kind: 'node-ended', node: this.host.name, incarnation: this.#incarnation, lostPower })
   }
 
   /** Stops the node in order, and ends its process. */
@@ -114,9 +135,12 @@ export class Server {
     if (node === undefined) return
     const incarnation = this.#incarnation
     this.#node = undefined
-    await node.stop().catch((error: unknown) => {
+    const stopped = node.stop().catch((error: unknown) => {
       if (!this.isExcused) this.#world().history.fail(error as Error)
     })
+    const ended = deferred<void>()
+    this.#onEnd = () => ended.resolve()
+    await Promise.race([stopped, ended.promise]) // a process that is gone resolves nothing
     await sleep(this.#world().timers, 0)
     if (this.#incarnation === incarnation) this.end(false)
   }
@@ -134,12 +158,11 @@ export class Server {
   }
 
   #nodeOptions(real: Platform): Parameters<typeof startNode>[0] {
-    const { scenario } = this.#world()
     const counted = { ...real, files: this.#countCalls(real.files) }
     const platform = this.#options.wrapPlatform?.(counted) ?? counted
     return {
       config: parseConfig({
-        overrides: [`listeners=PLAINTEXT://${serverName}:${serverPort}`, 'log.dirs=/data/kafka', ...scenario.settings],
+        overrides: ['log.dirs=/data/kafka', ...this.#options.settings],
       }),
       platform,
       logger: this.#options.logger,
@@ -153,6 +176,7 @@ export class Server {
           scheduleSync,
           openStore: (path) => openSimulatedStore(files, path),
         }),
+      ...this.#options.moreOptions?.(platform),
     }
   }
 

@@ -4,18 +4,44 @@ import type { History } from './history.ts'
 import type { Scenario } from './scenario.ts'
 import type { Server } from './server.ts'
 
-/** What everybody in a run shares. */
-export interface World {
+/** What clients share, whether there is one node or are several. */
+export interface ClientWorld {
   readonly simulation: Simulation
-  readonly scenario: Scenario
   readonly history: History
+  /** True when the faults are over: clients finish what they began, and end. */
+  readonly isDraining: boolean
+  readonly pace: Pace
+  /** How the clients of one machine find the node that a request is for. */
+  readonly routerOf: (host: string) => Router
+  /** No fault lasts so long, milliseconds: a request that is not answered in this time never is. */
+  readonly longestPatienceMs: number
+  /** How long clients wait for an answer, milliseconds, where no plan says otherwise. */
+  readonly patienceMs: number
+  /** Of the topics that are made. */
+  readonly replicationFactor: number
+  /** Counts the runs of the node, where there is one. */
+  readonly incarnation: number
+}
+
+/** What a request is about: any node may answer it, the leader of a partition, or the coordinator of a group. */
+export type Subject = 'anything' | { readonly topic: string; readonly partition: number } | { readonly group: string }
+
+export interface Router {
+  /** The host name of a node to ask; asks around where it must. */
+  nodeFor(subject: Subject): Promise<string>
+  /** The node could not be reached, didn't answer, or answered with an error. */
+  onRefused(subject: Subject): void
+  /** In which the leader of a partition was found; -1 where nobody cares. */
+  leaderEpochOf(subject: Subject): number
+}
+
+/** What everybody in a run of one node shares. */
+export interface World extends ClientWorld {
+  readonly scenario: Scenario
   readonly server: Server
   /** Of the one who makes the faults: they come from a machine of its own, which nothing happens to. */
   readonly random: Random
   readonly timers: Timers
-  /** True when the faults are over: clients finish what they began, and end. */
-  readonly isDraining: boolean
-  readonly pace: Pace
 }
 
 /** Steps of all clients after the last fault that are taken at full speed. */

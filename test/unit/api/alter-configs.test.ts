@@ -48,12 +48,18 @@ describe.each(both)('%s', (_name, version, api) => {
     ['a key that stands twice', resource(topic, 'a', ['retention.ms', '1'], ['retention.ms', '2'])],
     ['another broker', resource(broker, '2', ['log.retention.ms', '1'])],
     ['a broker whose name is no number', resource(broker, 'one', ['log.retention.ms', '1'])],
-    ['the log levels', resource(8, '1', ['root', 'INFO'])],
+    ['client metrics', resource(16, 'any', ['interval.ms', '1000'])],
+    ['a group without a name', resource(32, '', ['x', '1'])],
+    ['the log levels of another broker', resource(8, '2', ['root', 'INFO'])],
     ['a kind of resource that there is not', resource(99, 'a', ['x', '1'])],
   ])('%s is an invalid request', async (_what, bad) => {
     const set = harness()
     expect(await alter([bad, resource(topic, 'b')], set)).toMatchObject([{ errorCode: 42 }, { errorCode: 0 }])
     expect(set.coordination.alterations.map(({ resourceName }) => resourceName)).toEqual(['b'])
+  })
+
+  test('a group has no config that could be set', async () => {
+    expect(await alter([resource(32, 'any', ['x', '1'])])).toMatchObject([{ errorCode: 40 }])
   })
 
   test('a resource that stands twice is refused both times', async () => {

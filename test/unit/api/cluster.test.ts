@@ -147,11 +147,25 @@ describe('DescribeConfigs', () => {
   })
 
   test.each([
+    ['the loggers of the broker', 8, '1'],
+    ['client metrics', 16, 'any'],
+    ['a group', 32, 'any'],
+  ])('%s: described, without any setting', async (_name, type, name) => {
+    const { ask } = harness()
+    expect((await ask(apis.DescribeConfigs, 4, resource(type, name))).results).toMatchObject([
+      { errorCode: 0, resourceType: type, resourceName: name, configs: [] },
+    ])
+  })
+
+  test.each([
     ['an unknown topic', 2, 'none', 3],
     ['a broker whose name is no number', 4, 'one', 42],
     ['an illegal topic name', 2, 'a b', 17],
     ['another broker', 4, '2', 42],
-    ['a kind of resource that has no settings', 8, '1', 42],
+    ['a kind of resource that is none', 3, '1', 42],
+    ['the loggers of another broker', 8, '2', 42],
+    ['a group without a name', 32, '', 42],
+    ['client metrics without a name', 16, '', 42],
   ])('%s is refused', async (_name, type, name, errorCode) => {
     const { ask } = harness()
     expect((await ask(apis.DescribeConfigs, 4, resource(type, name))).results).toMatchObject([

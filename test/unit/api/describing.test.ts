@@ -329,6 +329,16 @@ describe('DescribeQuorum', () => {
     })
   })
 
+  test('who asks for more than the metadata log is told about nothing', async () => {
+    const { ask } = harness()
+    const log = { topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }
+    const both = { topics: [log, { topicName: 'orders', partitions: [{ partitionIndex: 0 }] }] }
+    const { topics } = await ask(apis.DescribeQuorum, 2, both)
+    expect(topics.flatMap(({ partitions }) => partitions).map(({ errorCode }) => errorCode)).toEqual([3, 3])
+    const none = { topics: [{ ...log, partitions: [] }] }
+    expect((await ask(apis.DescribeQuorum, 2, none)).topics).toMatchObject([{ partitions: [] }])
+  })
+
   test('what a node that does not lead the quorum, or has none, would say is not known', async () => {
     const { ask, coordination } = harness()
     coordination.quorumFacts = { ...coordination.quorumFacts!, leaderId: 2 as BrokerId }

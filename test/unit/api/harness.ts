@@ -131,6 +131,8 @@ class FakeCoordination implements Coordination {
 
   async handOver(): Promise<void> {}
 
+  giveUp(): void {}
+
   alterPartitions(): Promise<never> {
     throw new Error('No API changes ISRs')
   }
@@ -225,7 +227,8 @@ class FakeCoordination implements Coordination {
   quorumFacts: QuorumFacts | undefined = {
     leaderId: brokerId,
     term: 4,
-    voters: [{ id: brokerId, directoryId: topicId(70) }],
+    voters: [{ id: brokerId, directoryId: topicId(70), logEndOffset: 9, lastContactMs: 0, lastCaughtUpMs: 0 }],
+    observers: [],
     highWatermark: 8,
     logEndOffset: 9,
   }

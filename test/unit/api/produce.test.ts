@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BrokerId, LeaderEpoch } from '../../../src/base/index.ts'
-import { apis } from '../../../src/protocol/index.ts'
+import { apis, buildBatch } from '../../../src/protocol/index.ts'
 import type { AppendOutcome } from '../../../src/replication/index.ts'
 import { brokerImage, harness, partitionImage } from './harness.ts'
 
@@ -33,6 +33,19 @@ test.each([3, 4, 5, 6, 7, 8, 9, 10, 11])('Produce %i appends and answers', async
       ],
     },
   ])
+})
+
+test.each([3, 9, 11])('Produce %i appends nothing of a request with a batch of a transaction', async (version) => {
+  const inTransaction = buildBatch({ records: [{ timestamp: 0, key: null, value: Buffer.from('v') }] })
+  inTransaction.writeInt16BE(0x10, 21)
+  const topicData = ['a', 'b'].map((name, i) => ({
+    name,
+    partitionData: [{ index: 0, records: i === 0 ? records : inTransaction }],
+  }))
+  const { ask, replicas } = harness()
+  const { responses } = await ask(apis.Produce, version, { acks: -1, timeoutMs: 1500, topicData })
+  expect(responses.map(({ partitionResponses }) => partitionResponses[0]?.errorCode)).toEqual([53, 53])
+  expect(replicas.appends).toEqual([])
 })
 
 test('all partitions are appended before the first answer, in the order of the request', async () => {

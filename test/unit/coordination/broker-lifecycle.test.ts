@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { BrokerEpoch } from '../../../src/base/index.ts'
-import type { BrokerHeartbeat } from '../../../src/controller/index.ts'
+import type { BrokerEpoch, Uuid } from '../../../src/base/index.ts'
+import type { BrokerHeartbeat, BrokerRegistration } from '../../../src/controller/index.ts'
 import { CoordinationError, type CoordinationFailure } from '../../../src/coordination/coordination-error.ts'
 import { type AskController, BrokerLifecycle } from '../../../src/coordination/lifecycle/broker-lifecycle.ts'
 import { createSimulation } from '../../../src/platform/simulated/index.ts'
@@ -16,6 +16,8 @@ function setUp(answers: { registerBroker?: unknown[]; heartbeat?: unknown[] }) {
   const asked: string[] = []
   const faults: Error[] = []
   const heartbeats: BrokerHeartbeat[] = []
+  const directories = { online: [] as Uuid[], offline: [] as Uuid[] }
+  const registrations: BrokerRegistration[] = []
   const left = {
     registerBroker: answers.registerBroker ?? [{ ok: true, brokerEpoch: 5 }],
     heartbeat: answers.heartbeat ?? [active],
@@ -23,6 +25,7 @@ function setUp(answers: { registerBroker?: unknown[]; heartbeat?: unknown[] }) {
   const ask = async (kind: 'registerBroker' | 'heartbeat', request: unknown) => {
     asked.push(kind)
     if (kind === 'heartbeat') heartbeats.push(request as BrokerHeartbeat)
+    else registrations.push(request as BrokerRegistration)
     const list = left[kind]
     const answer = list.length > 1 ? list.shift() : list[0]
     if (answer instanceof Error) throw answer
@@ -36,9 +39,10 @@ function setUp(answers: { registerBroker?: unknown[]; heartbeat?: unknown[] }) {
     heartbeatIntervalMs: intervalMs,
     heartbeatTimeoutMs: 500,
     appliedIndex: () => 42,
+    logDirectories: () => directories,
     onFault: (error) => faults.push(error),
   })
-  return { simulation, lifecycle, asked, faults, heartbeats }
+  return { simulation, lifecycle, asked, faults, heartbeats, directories, registrations }
 }
 
 const active = { ok: true, fenced: false, inControlledShutdown: false }
@@ -134,5 +138,26 @@ describe('BrokerLifecycle', () => {
     const beganMs = simulation.nowMs
     await simulation.run(lifecycle.shutDown(beganMs + 5000))
     expect(simulation.nowMs - beganMs).toBeLessThan(5100)
+  })
+
+  test('tells of directories that fail, and registers again with those that are back', async () => {
+    const { simulation, lifecycle, heartbeats, directories, registrations } = setUp({})
+    const [failing, other] = ['A', 'B'].map((name) => name.repeat(22) as Uuid) as [Uuid, Uuid]
+    directories.online = [failing, other]
+    await simulation.run(lifecycle.register(60_000))
+    lifecycle.beginHeartbeats()
+    await simulation.runUntil(() => heartbeats.length === 1)
+    expect(heartbeats[0]).not.toHaveProperty('offlineLogDirs')
+    Object.assign(directories, { online: [other], offline: [failing] })
+    await simulation.runUntil(() => heartbeats.length === 3)
+    expect(heartbeats.slice(1).map(({ offlineLogDirs }) => offlineLogDirs)).toEqual([[failing], [failing]])
+    expect(registrations).toHaveLength(1)
+    Object.assign(directories, { online: [failing, other], offline: [] })
+    await simulation.runUntil(() => heartbeats.length === 6)
+    expect(registrations.map(({ logDirs }) => logDirs)).toEqual([
+      [failing, other],
+      [failing, other],
+    ])
+    lifecycle.stop()
   })
 })

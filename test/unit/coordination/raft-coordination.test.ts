@@ -264,10 +264,19 @@ describe('Raft coordination of one node', () => {
   test('a request that takes too long is given up, and the node goes on', async () => {
     const world = newWorld()
     const { coordination } = await startNode(world)
-    const hurried = coordination.admin.createTopics([newTopic('orders')], { timeoutMs: 0 })
+    const hurried = coordination.admin.createTopics([newTopic('orders')], { timeoutMs: 0.001 })
     await expect(world.simulation.run(hurried)).rejects.toMatchObject({ reason: 'timed-out' })
     const [again] = await world.simulation.run(coordination.admin.createTopics([newTopic('orders')], admin))
     expect(again).toMatchObject({ ok: false, reason: 'topic-exists' })
+  })
+
+  test.each([0, -1])('a request with %i ms is refused, and nothing is done', async (timeoutMs) => {
+    const world = newWorld()
+    const { coordination } = await startNode(world)
+    const hurried = coordination.admin.createTopics([newTopic('orders')], { timeoutMs })
+    await expect(world.simulation.run(hurried)).rejects.toMatchObject({ reason: 'timed-out' })
+    const [again] = await world.simulation.run(coordination.admin.createTopics([newTopic('orders')], admin))
+    expect(again).toMatchObject({ ok: true })
   })
 
   test('to validate only changes nothing', async () => {

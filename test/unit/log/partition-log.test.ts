@@ -280,6 +280,18 @@ describe('looking for a time', () => {
   })
 })
 
+test('finds the largest timestamp of a deleted record too, as long as its segment is there', async () => {
+  await start()
+  const timestamp = nowMs() - 1000
+  appended(log, batchOf(3, 'young', { timestamp }))
+  appended(log, batchOf(3, 'old', { timestamp: timestamp - 1000 }))
+  for (const start of [2, 4, 6]) {
+    await simulation.run(log.deleteRecordsBefore(start, 6))
+    expect(await simulation.run(log.offsetOfMaxTimestamp(6))).toMatchObject({ timestamp, leaderEpoch: 1 })
+  }
+  expect(await simulation.run(log.offsetForTimestamp(timestamp, 6))).toBeUndefined()
+})
+
 describe('truncation', () => {
   test.each([0, 1, 2, 7, 8, 19, 20, 38, 39, 40, 50])('to %i keeps the batches below the offset', async (offset) => {
     await start({ 'internal.segment.bytes': 600, 'index.interval.bytes': 100 }, 1 << 20)
@@ -321,6 +333,16 @@ describe('truncation', () => {
     await restart()
     expect(log.endOffsetForEpoch(3 as LeaderEpoch)).toEqual({ leaderEpoch: 3, endOffset: 6 })
     expect(log.endOffsetForEpoch(0 as LeaderEpoch)).toEqual({ leaderEpoch: 0, endOffset: 0 })
+  })
+
+  test('at the end takes an epoch with it that has no batches: the next leader may never have heard of it', async () => {
+    await start()
+    fill(2)
+    const before = log.latestEpoch
+    log.assignEpochStart(3 as LeaderEpoch)
+    expect(log.latestEpoch).toBe(3)
+    await simulation.run(log.truncateTo(log.logEndOffset))
+    expect(log.latestEpoch).toBe(before)
   })
 
   test('starting afresh empties the log and survives restarts', async () => {

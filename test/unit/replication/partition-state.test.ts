@@ -10,6 +10,7 @@ const single = {
   localOffset: 7,
   localId: id(1),
   maximalIsr: [id(1)],
+  committedIsrCount: 1,
   followerOffset: (_replica: BrokerId) => 0,
   minInSyncReplicas: 1,
   replicaCount: 1,
@@ -40,6 +41,18 @@ test('highWatermarkAfter() counts a follower that has not fetched yet as having 
 
 test('highWatermarkAfter() stays while fewer than min.insync.replicas are in sync', () => {
   expect(highWatermarkAfter({ ...single, minInSyncReplicas: 2, replicaCount: 3 })).toBe(0)
+})
+
+test('highWatermarkAfter() stays while the replicas that make up min.insync.replicas are only asked for', () => {
+  const input = {
+    ...single,
+    maximalIsr: [id(1), id(2)],
+    followerOffset: () => 7,
+    minInSyncReplicas: 2,
+    replicaCount: 3,
+  }
+  expect(highWatermarkAfter({ ...input, committedIsrCount: 1 })).toBe(0)
+  expect(highWatermarkAfter({ ...input, committedIsrCount: 2 })).toBe(7)
 })
 
 test('highWatermarkAfter() never goes back', () => {

@@ -1,0 +1,113 @@
+import { type ParsedConfig, parseConfig, type SettingValue } from '../../config/index.ts'
+import type { CreateTopicRequest } from '../../coordination/index.ts'
+import { createMemoryFiles, createRealPlatform, type Platform } from '../../platform/index.ts'
+import { loadGrpcNetwork, loadNodeMessages } from '../../rpc/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { RunningNode } from '../running-node.ts'
+import { createDeclaredTopics } from '../topic-declarations.ts'
+import { Links } from './links.ts'
+import { LocalNode, nodeName, type Surroundings } from './local-node.ts'
+
+export interface LocalClusterOptions {
+  readonly nodeCount: number
+  readonly config: Readonly<Record<string, SettingValue>>
+  readonly topics: readonly CreateTopicRequest[]
+  readonly storage: 'memory' | 'temporary'
+  readonly logger: (nodeId: number, platform: Platform) => Logger
+}
+
+/** Any port: names stand for CONTROLLER listeners, and each gets a free one. */
+const placeholderPort = 9093
+const defaultReplicationFactor = 3
+
+/** The settings of node `id`. Throws `ConfigError`. */
+export function clusterNodeConfig(
+  options: Pick<LocalClusterOptions, 'nodeCount' | 'config'>,
+  id: number,
+  logDir: string,
+  port: number,
+): ParsedConfig {
+  const { nodeCount, config } = options
+  const ids = Array.from({ length: nodeCount }, (_, index) => index + 1)
+  return parseConfig({
+    overrides: config,
+    defaults: {
+      'process.roles': 'broker,controller',
+      'node.id': id,
+      'controller.quorum.voters': ids.map((each) => `${each}@${nodeName(each)}:${placeholderPort}`).join(','),
+      listeners: `PLAINTEXT://localhost:${port},CONTROLLER://${nodeName(id)}:${placeholderPort}`,
+      'controller.listener.names': 'CONTROLLER',
+      'log.dirs': logDir,
+      'default.replication.factor': Math.min(nodeCount, defaultReplicationFactor),
+      'group.initial.rebalance.delay.ms': 0,
+    },
+  })
+}
+
+/** Several nodes in this process, which talk to each other as if they were each in its own. */
+export class LocalCluster {
+  readonly nodes: readonly LocalNode[]
+  readonly #links: Links
+  readonly #removeFolder: () => Promise<void>
+
+  /** Resolves when all nodes serve and the topics are there; leaves nothing behind when it fails. */
+  static async start(options: LocalClusterOptions): Promise<LocalCluster> {
+    const { nodeCount, storage, topics, logger } = options
+    const real = createRealPlatform()
+    const inMemory = storage === 'memory'
+    const [grpc, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
+    const links = new Links()
+    const surroundings: Surroundings = { links, grpc, messages, controllerPorts: new Map(), idsByPort: new Map() }
+    const folder = inMemory ? '/memory' : await real.files.makeTemporaryDirectory('rookery-')
+    const nodes = Array.from({ length: nodeCount }, (_, index) => {
+      const id = index + 1
+      const platform = inMemory ? { ...real, files: createMemoryFiles() } : real
+      const config = (port: number) => clusterNodeConfig(options, id, `${folder}/${nodeName(id)}`, port)
+      return new LocalNode({ id, platform, inMemory, config, logger: logger(id, platform), surroundings })
+    })
+    const removeFolder = async () => {
+      if (!inMemory) await real.files.removeTree(folder)
+    }
+    const cluster = new LocalCluster(nodes, links, removeFolder)
+    try {
+      await Promise.all(nodes.map((node) => node.start()))
+      await createDeclaredTopics(cluster.anyNode().admin, topics, logger(1, real))
+      return cluster
+    } catch (error) {
+      await cluster.end()
+      throw error
+    }
+  }
+
+  private constructor(nodes: readonly LocalNode[], links: Links, removeFolder: () => Promise<void>) {
+    this.nodes = nodes
+    this.#links = links
+    this.#removeFolder = removeFolder
+  }
+
+  /** One that serves. */
+  anyNode(): RunningNode {
+    const running = this.nodes.map((node) => node.running).find((node) => node !== undefined)
+    if (running === undefined) throw new Error('No node of the cluster runs')
+    return running
+  }
+
+  cutLink(a: number, b: number): void {
+    this.#links.between(a, b).hold()
+  }
+
+  healLink(a: number, b: number): void {
+    this.#links.between(a, b).letGo()
+  }
+
+  healLinks(): void {
+    this.#links.healAll()
+  }
+
+  /** All nodes at once, without handing over: nobody is left to take anything, and their data goes too. */
+  async end(): Promise<void> {
+    this.#links.healAll()
+    await Promise.all(this.nodes.map((node) => node.kill()))
+    await this.#removeFolder()
+  }
+}

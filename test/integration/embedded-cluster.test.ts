@@ -1,0 +1,120 @@
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { Kafka, logLevel } from 'kafkajs'
+import { describe, expect, test } from 'vitest'
+import { type Cluster, startCluster } from '../../src/index.ts'
+import { ClusterWorkload } from '../support/cluster-workload.ts'
+import { until } from '../support/condition.ts'
+
+const topic = 'orders'
+const partitionCount = 3
+const declared = { name: topic, partitions: partitionCount, configs: { 'min.insync.replicas': 2 } }
+
+async function startWorkload(cluster: Cluster): Promise<ClusterWorkload> {
+  const workload = new ClusterWorkload({
+    addresses: cluster.nodes.map(({ port }) => `127.0.0.1:${port}`),
+    topic,
+    partitionCount,
+    groupId: 'followers',
+  })
+  await workload.start()
+  await workload.untilAllProgress()
+  return workload
+}
+
+const inTime = { timeoutMs: 20_000 }
+
+describe('startCluster', () => {
+  test('starts three nodes in well under three seconds, with replicated topics', async () => {
+    await startCluster().then((warm) => warm.stop()) // what is loaded once
+    const startMs = performance.now()
+    await using cluster = await startCluster({ topics: [declared, { name: 'single', replicationFactor: 1 }] })
+    expect(performance.now() - startMs).toBeLessThan(2500)
+    await cluster.waitForInSync()
+    const leaders = [0, 1, 2].map((partition) => cluster.leaderOf(topic, partition))
+    expect(leaders.toSorted()).toEqual([1, 2, 3])
+    expect(cluster.bootstrapServers.split(',')).toHaveLength(3)
+    expect(cluster.controllerId).toBe(1)
+  })
+
+  test('leaves nothing behind, in memory and on disk', async () => {
+    const before = readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-'))
+    const cluster = await startCluster({ storage: 'temporary', topics: [topic] })
+    await cluster.node(2).kill()
+    await cluster.stop()
+    await cluster.stop()
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-'))).toEqual(before)
+    await expect(fetch(`http://localhost:${cluster.nodes[0]!.port}`)).rejects.toThrow()
+  })
+
+  test.each(['memory', 'temporary'] as const)(
+    'loses nothing to a node that is killed, stopped or paused, in %s',
+    async (storage) => {
+      await using cluster = await startCluster({ topics: [declared], storage })
+      const workload = await startWorkload(cluster)
+      for (const id of [cluster.leaderOf(topic, 0)!, cluster.controllerId!]) {
+        const node = cluster.node(id)
+        await node.kill()
+        expect(node.state).toBe('stopped')
+        await workload.untilAllProgress()
+        await node.start()
+        await cluster.waitForInSync(inTime)
+        await node.stop()
+        await workload.untilAllProgress()
+        await node.start()
+        await cluster.waitForInSync(inTime)
+        node.pause()
+        expect(node.state).toBe('paused')
+        await workload.untilAllProgress()
+        node.resume()
+        await cluster.waitForInSync(inTime)
+        await workload.untilAllProgress()
+      }
+      await workload.stop()
+      await workload.verify()
+    },
+    120_000,
+  )
+
+  test('goes on without a node whose links are cut, and takes it back when they are healed', async () => {
+    await using cluster = await startCluster({ topics: [declared] })
+    const workload = await startWorkload(cluster)
+    const lone = cluster.leaderOf(topic, 0)!
+    cluster.isolate(lone)
+    await workload.untilAllProgress()
+    const other = cluster.nodes.find(({ id }) => id !== lone)!
+    cluster.healLinks()
+    await cluster.waitForInSync(inTime)
+    cluster.cutLink(lone, other.id)
+    await workload.untilAllProgress()
+    cluster.healLink(lone, other.id)
+    await cluster.waitForInSync(inTime)
+    await workload.stop()
+    await workload.verify()
+  }, 90_000)
+
+  test('serves a client of kafkajs through the death of a leader', async () => {
+    await using cluster = await startCluster({ topics: [topic] })
+    const retry = { initialRetryTime: 50, maxRetryTime: 500, retries: 20 }
+    const brokers = cluster.bootstrapServers.split(',')
+    const producer = new Kafka({ brokers, logLevel: logLevel.NOTHING, retry }).producer({ idempotent: true })
+    await producer.connect()
+    await producer.send({ topic, messages: [{ value: 'before' }] })
+    const leader = cluster.node(cluster.leaderOf(topic, 0)!)
+    await leader.kill()
+    await producer.send({ topic, messages: [{ value: 'after' }] })
+    await until(() => cluster.leaderOf(topic, 0) !== leader.id, 'another node leads')
+    await producer.disconnect()
+  })
+
+  test.each([
+    [{ nodes: 1 }, 'nodes: 1: allowed is 2 to 9'],
+    [{ config: { 'node.id': 3 } }, 'node.id: a cluster in one process sets it'],
+    [{ config: { 'log.dirs': '/data' } }, 'log.dirs: the folder for data is the option storage'],
+    [{ config: { 'num.partition': 3 } }, 'did you mean num.partitions'],
+    [{ topics: [{ name: 'one', replicationFactor: 0 }] }, '0 replicas: allowed is 1 or more'],
+    [{ topics: [{ name: 'one', replicationFactor: 4 }] }, 'one'],
+  ])('refuses %j', async (options, message) => {
+    await expect(startCluster(options)).rejects.toThrow(message)
+  })
+})

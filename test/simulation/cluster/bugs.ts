@@ -1,0 +1,136 @@
+import { openLogManager } from '../../../src/log/index.ts'
+import { InSyncReplicas } from '../../../src/replication/in-sync-replicas.ts'
+import { Partition } from '../../../src/replication/partition.ts'
+import { bugs as nodeBugs } from '../node/bugs.ts'
+import { overriding } from '../node/overriding.ts'
+import type { ClusterRunOptions } from './run.ts'
+
+/** What a wrong node would do. */
+export interface ClusterBug {
+  /** Where the search begins: one of the next seeds is known to show it. */
+  readonly firstSeed: number
+  readonly options?: Partial<ClusterRunOptions>
+  /** Makes every node of the process wrong; the result makes them right again. */
+  readonly install?: () => () => void
+}
+
+export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
+  'the high watermark counts the committed ISR only': {
+    firstSeed: 1,
+    install: () => replacing(InSyncReplicas, 'maximal', { get: (isr) => isr.committed }),
+  },
+
+  'min.insync.replicas counts replicas that are only asked for': {
+    firstSeed: 9,
+    options: { faults: ['power-loss-of-all', 'power-loss', 'kill-two', 'kill'] },
+    install: () => replacing(InSyncReplicas, 'committed', { get: (isr) => isr.maximal }),
+  },
+
+  'a follower joins the ISR without what is committed': {
+    firstSeed: 1,
+    options: { faults: ['power-loss', 'kill', 'pause', 'slow-disk'] },
+    install: () =>
+      replacing(InSyncReplicas, 'expand', {
+        call: (expand, [replica, , mayJoin]) => expand(replica, 0, mayJoin),
+      }),
+  },
+
+  'a follower acknowledges more than it has': {
+    firstSeed: 1,
+    install: () =>
+      replacing(InSyncReplicas, 'onFetch', {
+        call: (onFetch, [fetch, leaderEndOffset, nowMs]) =>
+          onFetch({ ...fetch, fetchOffset: Math.min(fetch.fetchOffset + 3, leaderEndOffset) }, leaderEndOffset, nowMs),
+      }),
+  },
+
+  'an answer does not wait for the high watermark': {
+    firstSeed: 1,
+    install: () => replacing(Partition, 'waitCommitted', { call: () => 'reached' }),
+  },
+
+  'a follower does not say in which epoch its log ends': {
+    firstSeed: 23,
+    options: {
+      openLogs: async (options) => {
+        const logs = await openLogManager(options)
+        return overriding(logs, {
+          getOrCreate: async (spec) => {
+            const log = await logs.getOrCreate(spec)
+            return new Proxy(log, {
+              get: (_, property) => {
+                const value: unknown = Reflect.get(log, property, log)
+                if (property === 'latestEpoch') return -1
+                return typeof value === 'function' ? value.bind(log) : value
+              },
+            })
+          },
+        })
+      },
+    },
+  },
+
+  'a leader takes what a leader of another epoch was asked for': {
+    firstSeed: 3,
+    install: () => replacing(Partition, 'checkReplica', { call: (checkReplica) => checkReplica(-1) }),
+  },
+
+  'a follower cuts less than the leader says': {
+    firstSeed: 23,
+    install: () =>
+      replacing(Partition, 'truncateToLeader', {
+        call: (truncate, [leaderEpoch, { epoch, endOffset }]) =>
+          truncate(leaderEpoch, { epoch, endOffset: endOffset + 1 }),
+      }),
+  },
+
+  'replicas that lack records are elected': {
+    firstSeed: 1,
+    options: { faults: ['kill-two', 'isolate', 'kill'], settings: ['unclean.leader.election.enable=true'] },
+  },
+
+  'an answer comes before the sync': {
+    firstSeed: 1,
+    options: { faults: ['power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
+  },
+}
+
+type Methods<T> = { [K in keyof T]: T[K] extends (...args: never[]) => unknown ? K : never }[keyof T]
+
+/** Puts something else in place of a getter or a method of every object of a class, until it is taken back. */
+function replacing<T extends object, K extends keyof T & string>(
+  type: { readonly prototype: T },
+  name: K,
+  by: K extends Methods<T>
+    ? { readonly call: (original: Extract<T[K], (...args: never[]) => unknown>, args: ParametersOf<T[K]>) => unknown }
+    : { readonly get: (target: T) => T[K] },
+): () => void {
+  const original = Object.getOwnPropertyDescriptor(type.prototype, name)!
+  const replacement = by as {
+    readonly call?: (original: unknown, args: unknown[]) => unknown
+    readonly get?: (target: T) => unknown
+  }
+  Object.defineProperty(
+    type.prototype,
+    name,
+    replacement.call === undefined
+      ? {
+          configurable: true,
+          get(this: T) {
+            return replacement.get!(this)
+          },
+        }
+      : {
+          configurable: true,
+          writable: true,
+          value(this: T, ...args: unknown[]) {
+            return replacement.call!((original.value as (...args: unknown[]) => unknown).bind(this), args)
+          },
+        },
+  )
+  return () => {
+    Object.defineProperty(type.prototype, name, original)
+  }
+}
+
+type ParametersOf<F> = F extends (...args: infer Args) => unknown ? Args : never

@@ -1,0 +1,214 @@
+import type { Server } from '../node/server.ts'
+import { sleep } from '../node/world.ts'
+import type { ClusterFault } from './scenario.ts'
+import { type ClusterWorld, nodeNames } from './world.ts'
+
+/** How long it waits for a cluster that gets no peace. */
+const longestRecoveryMs = 15_000
+const lookMs = 50
+/** Within this time logs that went offline on a full disk have tried again. */
+const roomCheckMs = 6000
+
+/**
+ * Makes the faults: one after the other, or two at once on different nodes. After most of them the cluster may become whole
+ * again; after the others the next comes while it is at it.
+ */
+export class ClusterNemesis {
+  readonly #world: ClusterWorld
+  readonly #clientHosts: readonly string[]
+  faults = 0
+
+  /** `clientHosts`: machines whose links may be cut. */
+  constructor(world: ClusterWorld, clientHosts: readonly string[]) {
+    this.#world = world
+    this.#clientHosts = clientHosts
+  }
+
+  /** Starts the nodes, and makes all rounds of the scenario. Nobody is down on purpose when it resolves. */
+  async run(): Promise<void> {
+    const { scenario, servers, random, history } = this.#world
+    for (const server of servers) {
+      server.host.disk.syncUs = scenario.syncUs
+      if (random.float() < 0.5) await this.#pass(0, 800)
+      server.start()
+    }
+    await this.#untilWhole()
+    for (let round = 0; round < scenario.rounds; round++) {
+      if (history.violation !== undefined) return
+      if (scenario.isVolatile) await this.#untilWhole(Number.POSITIVE_INFINITY)
+      await this.#pass(20, 800)
+      const [one, other] = this.#pickServers()
+      await Promise.all([
+        this.#make(this.#draw(), one),
+        random.float() < scenario.overlap ? this.#pass(0, 500).then(() => this.#make(this.#draw(), other)) : undefined,
+      ])
+      for (const server of servers) if (!server.host.isUp) server.start()
+      if (random.float() < 0.6) await this.#untilWhole()
+    }
+  }
+
+  #draw(): ClusterFault | undefined {
+    const { scenario, random } = this.#world
+    return scenario.faults[random.int(Math.max(1, scenario.faults.length))]
+  }
+
+  /** Two nodes; the first leads more often than others would. */
+  #pickServers(): readonly [Server, Server] {
+    const { servers, random } = this.#world
+    const i = random.int(servers.length)
+    const j = (i + 1 + random.int(servers.length - 1)) % servers.length
+    return [servers[i]!, servers[j]!]
+  }
+
+  async #make(kind: ClusterFault | undefined, server: Server): Promise<void> {
+    if (kind === undefined) return
+    this.faults++
+    this.#world.pace.refresh()
+    const { random, servers, scenario, simulation } = this.#world
+    const { network } = simulation
+    const { host } = server
+    const others = nodeNames.filter((name) => name !== host.name)
+    switch (kind) {
+      case 'kill':
+      case 'power-loss':
+        server.end(kind === 'power-loss')
+        await this.#downFor(server)
+        break
+      case 'power-loss-of-all':
+        for (const each of servers) each.end(true)
+        for (const each of servers) {
+          await this.#pass(0, 300)
+          if (!each.host.isUp) each.start()
+        }
+        break
+      case 'kill-two': {
+        const second = this.#serverAt(others[random.int(2)]!)
+        server.end(random.float() < 0.5)
+        await this.#pass(0, 200)
+        second.end(random.float() < 0.5)
+        await Promise.all([this.#downFor(server), this.#downFor(second)])
+        break
+      }
+      case 'stop':
+        await server.stop()
+        await this.#downFor(server)
+        break
+      case 'pause':
+        host.pause()
+        await this.#pass(1, 6000)
+        host.resume()
+        break
+      case 'cut-one-way':
+      case 'cut-both-ways': {
+        const other = others[random.int(others.length)]!
+        network.cut(host.name, other)
+        if (kind === 'cut-both-ways') network.cut(other, host.name)
+        await this.#pass(50, 6000)
+        network.heal(host.name, other)
+        network.heal(other, host.name)
+        break
+      }
+      case 'isolate': {
+        // From the other nodes, not from clients.
+        network.partition([host.name], others)
+        await this.#pass(50, 6000)
+        for (const other of others) {
+          network.heal(host.name, other)
+          network.heal(other, host.name)
+        }
+        break
+      }
+      case 'cut-client': {
+        const client = this.#clientHosts[random.int(this.#clientHosts.length)]!
+        const [from, to] = random.float() < 0.5 ? [client, host.name] : [host.name, client]
+        network.cut(from, to)
+        await this.#pass(50, 5000)
+        network.heal(from, to)
+        break
+      }
+      case 'delay': {
+        const other = others[random.int(others.length)]!
+        network.delay(host.name, other, 1 + random.int(400))
+        await this.#pass(50, 3000)
+        network.delay(host.name, other, 0)
+        break
+      }
+      case 'slow-disk':
+        host.disk.syncUs = [5000, 5000 + random.int(200_000)]
+        await this.#pass(50, 2000)
+        if (random.float() < 0.5) {
+          server.end(true)
+          await this.#downFor(server)
+        }
+        host.disk.syncUs = scenario.syncUs
+        break
+      case 'clock-jump':
+        host.jumpClock((random.float() < 0.5 ? -1 : 1) * random.int(20 * 60_000))
+        break
+      case 'disk-full':
+        server.isExcused = true
+        host.disk.capacityBytes = host.disk.usedBytes + random.int(20_000)
+        await this.#pass(100, 3000)
+        host.disk.capacityBytes = 2 ** 40
+        if (random.float() < 0.5) server.end(false)
+        // It comes back by itself: the logs look for room, and a node that ended is started by its service manager.
+        await this.#downFor(server)
+        await this.#untilUp(server)
+        server.isExcused = false
+        break
+      case 'write-error':
+      case 'sync-error': {
+        const isSync = kind === 'sync-error'
+        server.isExcused = true
+        server.mustLosePower = isSync
+        const takeBack = host.disk.failNext({
+          operation: isSync ? 'sync' : 'write',
+          code: 'EIO',
+          skip: random.int(20),
+          path: /^\/data/,
+          times: 1 + random.int(2),
+        })
+        await this.#pass(20, 1500)
+        takeBack()
+        server.end(isSync || random.float() < 0.5)
+        await this.#downFor(server)
+        server.isExcused = false
+        break
+      }
+    }
+  }
+
+  #serverAt(name: string): Server {
+    return this.#world.servers.find(({ host }) => host.name === name)!
+  }
+
+  /** Starts it after some time, unless somebody did. */
+  async #downFor(server: Server): Promise<void> {
+    const { random } = this.#world
+    // Shorter and longer than what it takes the others to notice by silence.
+    await this.#pass(1, random.float() < 0.7 ? 400 : 5000)
+    if (!server.host.isUp) server.start()
+  }
+
+  async #untilUp(server: Server): Promise<void> {
+    const { simulation, history, timers } = this.#world
+    const startedMs = simulation.nowMs
+    while (!server.isUp && history.violation === undefined && simulation.nowMs - startedMs < longestRecoveryMs) {
+      await sleep(timers, lookMs)
+    }
+    await sleep(timers, roomCheckMs)
+  }
+
+  async #untilWhole(mostMs = longestRecoveryMs): Promise<void> {
+    const { simulation, watch, history, timers } = this.#world
+    const startedMs = simulation.nowMs
+    while (!watch.isWhole && history.violation === undefined && simulation.nowMs - startedMs < mostMs) {
+      await sleep(timers, lookMs)
+    }
+  }
+
+  async #pass(leastMs: number, mostMs: number): Promise<void> {
+    const { random, timers } = this.#world
+    await sleep(timers, leastMs + random.int(mostMs - leastMs + 1))
+  }
+}

@@ -1,0 +1,233 @@
+import type { LogManager, LogManagerOptions } from '../../../src/log/index.ts'
+import type { Clock, Platform } from '../../../src/platform/index.ts'
+import { createSimulation, SimulationStuckError } from '../../../src/platform/simulated/index.ts'
+import { loadNodeMessages } from '../../../src/rpc/index.ts'
+import { type Logger, silentLogger } from '../../../src/telemetry/index.ts'
+import { createSocketRpc } from '../../support/socket-rpc.ts'
+import { clusterCheckers } from '../checkers/all.ts'
+import { type Checker, PropertyViolation } from '../checkers/checker.ts'
+import { createTopic } from '../node/admin.ts'
+import { Client } from '../node/client.ts'
+import { Consumer } from '../node/consumer.ts'
+import { GroupMember } from '../node/group-member.ts'
+import { History, type SimulatedTopic } from '../node/history.ts'
+import { OffsetCommitter } from '../node/offset-committer.ts'
+import { Producer } from '../node/producer.ts'
+import { readAll } from '../node/reading.ts'
+import { Server, serverPort } from '../node/server.ts'
+import { type ClientWorld, Pace, sleep } from '../node/world.ts'
+import { routersOf } from './cluster-router.ts'
+import { ClusterNemesis } from './nemesis.ts'
+import { type ClusterFault, drawClusterScenario } from './scenario.ts'
+import { ClusterWatch } from './watch.ts'
+import { type ClusterWorld, controllerPort, nodeIdOf, nodeNames } from './world.ts'
+
+export interface ClusterRunOptions {
+  readonly seed: number
+  /** The only faults, instead of those that the seed draws. */
+  readonly faults?: readonly ClusterFault[]
+  /** Beside those that the seed draws. */
+  readonly settings?: readonly string[]
+  readonly recordTrace?: boolean
+  /** Makes the logger of a node, over virtual time; it says nothing when left out. */
+  readonly createLogger?: (node: string, clock: Pick<Clock, 'now'>) => Logger
+  readonly wrapPlatform?: (platform: Platform) => Platform
+  readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
+}
+
+export interface ClusterRunResult {
+  readonly traceHash: string
+  /** Empty without `recordTrace`. */
+  readonly traceLines: readonly string[]
+  readonly events: number
+  readonly virtualMs: number
+  readonly faults: number
+  /** Starts of nodes that came to serve. */
+  readonly resumes: number
+  readonly acked: number
+  readonly refused: number
+  readonly fetched: number
+  readonly commits: number
+}
+
+/** Virtual milliseconds that a phase may take, after which something hangs. */
+const faultsMs = 600_000
+const drainMs = 90_000
+const lookMs = 50
+const longestPatienceMs = 60_000
+/** A group's first members wait 3 s for others. */
+const patienceMs = 5000
+const groupsPerCommitter = 12
+
+/**
+ * Runs a cluster of three nodes, its clients and its faults from a seed. First everything at once; then no faults: every node
+ * joins, the clients finish, all ISRs fill up, and everything is read and compared. Throws what was violated.
+ */
+export async function runCluster(options: ClusterRunOptions): Promise<ClusterRunResult> {
+  const { seed } = options
+  const messages = await loadNodeMessages()
+  const simulation = createSimulation({ seed, recordTrace: options.recordTrace ?? false })
+  const observer = simulation.host('observer').platform
+  const scenario = drawClusterScenario(observer.random, options.faults)
+  const watch = new ClusterWatch(scenario.isVolatile)
+  let isSettled = false
+  const endings: Checker = {
+    on: (event) => {
+      if (event.kind === 'node-ended') watch.onEnded(event.node)
+    },
+  }
+  const history = new History([...clusterCheckers(() => isSettled), endings])
+  const voters = nodeNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)
+  const servers = nodeNames.map(
+    (name): Server =>
+      new Server(simulation.host(name), () => world, {
+        settings: [
+          `node.id=${nodeIdOf(name)}`,
+          `controller.quorum.voters=${voters}`,
+          `listeners=PLAINTEXT://${name}:${serverPort},CONTROLLER://${name}:${controllerPort}`,
+          'controller.listener.names=CONTROLLER',
+          ...scenario.settings,
+          ...(options.settings ?? []),
+        ],
+        logger: options.createLogger?.(name, { now: () => Math.floor(simulation.nowMs) }) ?? silentLogger,
+        mayFailToStart: true,
+        moreOptions: (platform) => ({
+          loadPeerServices: () => Promise.resolve({ network: createSocketRpc(platform), messages }),
+          onAssembled: (parts) => watch.onAssembled(name, parts),
+        }),
+        ...(options.wrapPlatform === undefined ? {} : { wrapPlatform: options.wrapPlatform }),
+        ...(options.openLogs === undefined ? {} : { openLogs: options.openLogs }),
+      }),
+  )
+  const world = {
+    simulation,
+    scenario,
+    history,
+    servers,
+    watch,
+    random: observer.random,
+    timers: observer.timers,
+    isDraining: false as boolean,
+    pace: new Pace(),
+    routerOf: routersOf((): ClientWorld => world),
+    patienceMs,
+    longestPatienceMs,
+    replicationFactor: nodeNames.length,
+    incarnation: 0,
+  } satisfies ClusterWorld
+  const clientHosts = [
+    'admin',
+    ...scenario.producers.map((_, i) => `producer${i}`),
+    ...Array.from({ length: scenario.consumerCount }, (_, i) => `consumer${i}`),
+  ]
+  const nemesis = new ClusterNemesis(world, clientHosts)
+  simulation.checkAfterEachEvent(() => {
+    if (history.violation !== undefined) throw history.violation
+    watch.afterEvent()
+  })
+
+  const unfinished = new Set<string>()
+  const phase = async (name: string, maxVirtualMs: number, work: Promise<unknown>): Promise<void> => {
+    try {
+      await simulation.run(work, { maxVirtualMs })
+    } catch (error) {
+      if (!(error instanceof SimulationStuckError)) throw error
+      const cluster = watch.whyNotWhole() ?? 'it is whole'
+      const message = `Not done ${name} in ${maxVirtualMs} virtual ms; at work: ${[...unfinished].join(', ')}; the cluster: ${cluster}`
+      throw new PropertyViolation('everything goes on', message)
+    }
+  }
+  const topics: SimulatedTopic[] = []
+  const committers: OffsetCommitter[] = []
+  const faults = nemesis.run()
+  const clients = runClients(world, topics, committers, unfinished)
+  const all = Promise.all([faults, clients])
+  all.catch(() => {}) // whoever fails first ends the run; the others must not be unhandled meanwhile
+  await phase('under faults', faultsMs, Promise.race([faults, all]))
+  simulation.network.healAll()
+  world.isDraining = true
+  await phase('when the faults were over', drainMs, all)
+  await phase('becoming whole', drainMs, untilWhole(world))
+  isSettled = true
+  await phase('at the end', drainMs, verify(world, topics, committers))
+  return {
+    traceHash: simulation.traceHash(),
+    traceLines: simulation.traceLines,
+    events: simulation.eventCount,
+    virtualMs: simulation.nowMs,
+    faults: nemesis.faults,
+    resumes: history.count('node-started'),
+    acked: history.count('batch-acked'),
+    refused: history.count('batch-refused'),
+    fetched: history.count('fetched'),
+    commits: history.count('commit-acked'),
+  }
+}
+
+/** Creates the topics, then lets everybody loose. Adds to `unfinished` who is still at work. */
+async function runClients(
+  world: ClusterWorld,
+  topics: SimulatedTopic[],
+  committers: OffsetCommitter[],
+  unfinished: Set<string>,
+): Promise<void> {
+  unfinished.add('setup')
+  const { scenario } = world
+  const admin = new Client(world, 'admin')
+  for (const plan of scenario.topics) topics.push(await createTopic(admin, plan))
+  unfinished.delete('setup')
+  const count = (n: number) => Array.from({ length: n }, (_, i) => i)
+  committers.push(
+    ...count(scenario.committerCount).map(
+      (i) => new OffsetCommitter(world, `committer${i}`, topics[0]!, groupsPerCommitter),
+    ),
+  )
+  const clients: readonly (readonly [name: string, client: { run(): Promise<void> }])[] = [
+    ...scenario.producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
+    ...count(scenario.consumerCount).map((i) =>
+      named(`consumer${i}`, (name) => new Consumer(world, name, topics, false)),
+    ),
+    ...count(scenario.memberCount).map((i) => named(`member${i}`, (name) => new GroupMember(world, name, topics))),
+    ...committers.map((committer, i) => named(`committer${i}`, () => committer)),
+  ]
+  for (const [name] of clients) unfinished.add(name)
+  await Promise.all(
+    clients.map(async ([name, client]) => {
+      await client.run()
+      unfinished.delete(name)
+    }),
+  )
+}
+
+function named<T>(name: string, make: (name: string) => T): readonly [string, T] {
+  return [name, make(name)]
+}
+
+async function untilWhole({ watch, timers }: ClusterWorld): Promise<void> {
+  while (!watch.isWhole) await sleep(timers, lookMs)
+}
+
+/** All replicas are compared; then everything is read, at times after all nodes lost their power once more. */
+async function verify(
+  world: ClusterWorld,
+  topics: readonly SimulatedTopic[],
+  committers: readonly OffsetCommitter[],
+): Promise<void> {
+  const { watch, servers, random, history } = world
+  await watch.compareLogs()
+  if (random.float() < 0.3) {
+    for (const server of servers) server.end(true)
+    for (const server of servers) server.start()
+    await untilWhole(world)
+    await watch.compareLogs()
+  }
+  const reader = new Client(world, 'verifier')
+  for (const topic of topics) {
+    for (let partition = 0; partition < topic.partitionCount; partition++) await readAll(reader, topic, partition)
+  }
+  for (const committer of committers) await committer.verify()
+  for (const server of servers) {
+    await server.stop()
+    if (server.host.isUp) history.fail(new PropertyViolation('a node stops when asked', `${server.host.name} did not`))
+  }
+}

@@ -1,0 +1,207 @@
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import type { KafkaClient } from '../../src/network/index.ts'
+import { apis, ErrorCode } from '../../src/protocol/index.ts'
+import { BrokerProcess } from './broker-process.ts'
+import { until } from './condition.ts'
+import { connect } from './kafka-connection.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+/** Ports of one node on this machine. */
+export interface NodePorts {
+  readonly client: number
+  readonly controller: number
+}
+
+/** `controller.quorum.voters` of nodes 1, 2, 3, ... with these ports. */
+export function votersOf(ports: readonly NodePorts[]): string {
+  return ports.map(({ controller }, index) => `${index + 1}@127.0.0.1:${controller}`).join(',')
+}
+
+/** Ports that were free a moment ago, for so many nodes. */
+export async function freePorts(nodeCount: number): Promise<NodePorts[]> {
+  const servers: Server[] = []
+  for (let index = 0; index < 2 * nodeCount; index++) servers.push(await listening())
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
+  return Array.from({ length: nodeCount }, (_, index) => ({
+    client: ports[2 * index]!,
+    controller: ports[2 * index + 1]!,
+  }))
+}
+
+/** What a broker says of one partition. */
+export interface PartitionView {
+  /** -1: none. */
+  readonly leader: number
+  readonly isr: readonly number[]
+}
+
+export interface ClusterOptions {
+  /** 3 when left out. */
+  readonly nodeCount?: number
+  readonly config?: Readonly<Record<string, string | number>>
+}
+
+/** A cluster of `rookery start` processes, each broker and voter; their ids are 1, 2, 3, ... */
+export class ClusterProcesses implements AsyncDisposable {
+  readonly ports: readonly NodePorts[]
+  readonly ids: readonly number[]
+  readonly folder: string
+  readonly #config: Readonly<Record<string, string | number>>
+  readonly #nodes = new Map<number, BrokerProcess>()
+  readonly #dispose: () => PromiseLike<void>
+
+  /** Folders and ports; nothing runs yet. */
+  static async prepare({ nodeCount = 3, config = {} }: ClusterOptions = {}): Promise<ClusterProcesses> {
+    const folder = await temporaryFolder()
+    const ports = await freePorts(nodeCount)
+    return new ClusterProcesses(folder.path, ports, config, () => folder[Symbol.asyncDispose]())
+  }
+
+  /** All nodes, serving. */
+  static async start(options: ClusterOptions = {}): Promise<ClusterProcesses> {
+    const cluster = await ClusterProcesses.prepare(options)
+    try {
+      for (const id of cluster.ids) cluster.launch(id)
+      await Promise.all(cluster.ids.map((id) => cluster.node(id).whenServing()))
+      return cluster
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  private constructor(
+    folder: string,
+    ports: readonly NodePorts[],
+    config: ClusterOptions['config'] & object,
+    dispose: () => PromiseLike<void>,
+  ) {
+    this.folder = folder
+    this.ports = ports
+    this.ids = ports.map((_, index) => index + 1)
+    this.#config = config
+    this.#dispose = dispose
+  }
+
+  get bootstrapServers(): string {
+    return this.ids.map((id) => this.address(id)).join(',')
+  }
+
+  /** Where clients connect to this node, whether it runs or not. */
+  address(id: number): string {
+    return `127.0.0.1:${this.ports[id - 1]!.client}`
+  }
+
+  /** Starts the process of a node, with its folder as it is. */
+  launch(id: number, config: Readonly<Record<string, string | number>> = {}): BrokerProcess {
+    const { client, controller } = this.ports[id - 1]!
+    const process = new BrokerProcess({
+      folder: join(this.folder, `node-${id}`),
+      listeners: `PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
+      config: { ...this.#ownConfig(id), ...this.#config, ...config },
+    })
+    this.#nodes.set(id, process)
+    return process
+  }
+
+  /** A second process with the settings of a node, but for its folder and the ports on which it listens. The caller ends it. */
+  launchBeside(id: number, { client, controller }: NodePorts): BrokerProcess {
+    return new BrokerProcess({
+      folder: join(this.folder, `beside-${id}`),
+      listeners: `PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
+      config: { ...this.#ownConfig(id), ...this.#config },
+    })
+  }
+
+  node(id: number): BrokerProcess {
+    const process = this.#nodes.get(id)
+    if (process === undefined) throw new Error(`Node ${id} was not started`)
+    return process
+  }
+
+  connect(id: number, timeoutMs?: number): Promise<KafkaClient> {
+    return connect(this.address(id), timeoutMs)
+  }
+
+  /** Runs `use` with a connection to the node, and closes it. */
+  async with<T>(id: number, use: (client: KafkaClient) => Promise<T>): Promise<T> {
+    const client = await this.connect(id)
+    try {
+      return await use(client)
+    } finally {
+      client.close()
+    }
+  }
+
+  /** Partitions of a topic as node `id` sees them. */
+  async partitions(id: number, topic: string, timeoutMs = 2000): Promise<PartitionView[]> {
+    const client = await this.connect(id, timeoutMs)
+    try {
+      const { topics } = await client.request(apis.Metadata, 12, { topics: [{ name: topic }] })
+      const [found] = topics
+      if (found === undefined || found.errorCode !== ErrorCode.NONE) {
+        throw new Error(`No metadata of ${topic}: error ${found?.errorCode}`)
+      }
+      return [...found.partitions]
+        .sort((a, b) => a.partitionIndex - b.partitionIndex)
+        .map(({ leaderId, isrNodes }) => ({ leader: leaderId, isr: [...isrNodes].sort((a, b) => a - b) }))
+    } finally {
+      client.close()
+    }
+  }
+
+  /** The controller as node `id` sees it; -1 when there is none. */
+  async controller(id: number): Promise<number> {
+    return await this.with(id, async (client) => {
+      const { errorCode, topics } = await client.request(apis.DescribeQuorum, 0, {
+        topics: [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }],
+      })
+      return errorCode === ErrorCode.NONE ? (topics[0]?.partitions[0]?.leaderId ?? -1) : -1
+    })
+  }
+
+  /** Waits until every partition of the topics has all nodes in sync and a leader, on every node. */
+  async untilInSync(topics: readonly string[], timeoutMs = 30_000): Promise<void> {
+    const seen = new Map<string, readonly PartitionView[]>()
+    const isInSync = async (id: number, topic: string): Promise<boolean> => {
+      const partitions = await this.partitions(id, topic).catch(() => [])
+      seen.set(`${topic} on node ${id}`, partitions)
+      return (
+        partitions.length > 0 && partitions.every(({ leader, isr }) => leader > 0 && isr.length === this.ids.length)
+      )
+    }
+    const areAll = async () => {
+      for (const id of this.ids) for (const topic of topics) if (!(await isInSync(id, topic))) return false
+      return true
+    }
+    await until(areAll, 'all replicas in sync', timeoutMs).catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}: ${JSON.stringify([...seen])}`)
+    })
+  }
+
+  /** What Kafka's own three-node file says. */
+  #ownConfig(id: number): Record<string, string | number> {
+    return {
+      'process.roles': 'broker,controller',
+      'node.id': id,
+      'controller.quorum.voters': votersOf(this.ports),
+      'controller.listener.names': 'CONTROLLER',
+    }
+  }
+
+  /** Nothing of it runs on when this resolves, and its folders are gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#nodes.values()].map((node) => node.kill()))
+    await this.#dispose()
+  }
+}
+
+function listening(): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => resolve(server))
+  })
+}

@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest'
+import type { Uuid } from '../../../src/base/index.ts'
+import { type Formation, formQuorum } from '../../../src/coordination/raft/formation.ts'
+import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
+import { loadNodeMessages, type NodeDescription, type RpcTarget } from '../../../src/rpc/index.ts'
+import { silentLogger } from '../../../src/telemetry/index.ts'
+import { createSocketRpc } from '../../support/socket-rpc.ts'
+
+const messages = await loadNodeMessages()
+const port = 9093
+const three: ReadonlyMap<number, RpcTarget> = new Map([1, 2, 3].map((id) => [id, { host: `n${id}`, port }]))
+
+const directoryOf = (id: number) => `AAAAAAAAAAAAAAAAAAAAA${'QgwA'[id - 1]}` as Uuid
+
+/** One node before its first boot: it tells of itself, and forms as soon as it may. */
+class NewNode {
+  readonly host: SimulatedHost
+  readonly stopping = new AbortController()
+  formation: Formation | undefined
+  fault: unknown
+  readonly #id: number
+  readonly #directoryId: Uuid
+  readonly #voters: ReadonlyMap<number, RpcTarget>
+
+  readonly #incarnationId: Uuid
+  readonly #clusterId: string | undefined
+
+  constructor(
+    simulation: Simulation,
+    id: number,
+    options: { voters?: typeof three; directoryId?: Uuid; host?: string; clusterId?: string } = {},
+  ) {
+    this.host = simulation.host(options.host ?? `n${id}`)
+    this.#id = id
+    this.#incarnationId = this.host.platform.random.uuid()
+    this.#clusterId = options.clusterId
+    this.#directoryId = options.directoryId ?? directoryOf(id)
+    this.#voters = options.voters ?? three
+  }
+
+  async start(): Promise<void> {
+    const { platform } = this.host
+    const network = createSocketRpc(platform)
+    await network.listen(
+      { host: '0.0.0.0', port },
+      {
+        call: async () => messages.nodeDescription.encode(this.#describe()),
+        stream: () => ({ onMessage() {}, onClose() {} }),
+      },
+    )
+    formQuorum({
+      network,
+      messages,
+      timers: platform.timers,
+      logger: silentLogger,
+      nodeId: this.#id,
+      directoryId: this.#directoryId,
+      voters: this.#voters,
+      incarnationId: this.#incarnationId,
+      newClusterId: this.#clusterId ?? `cluster-of-${this.#id}`,
+      isClusterIdGiven: this.#clusterId !== undefined,
+      signal: this.stopping.signal,
+    }).then(
+      (formation) => {
+        this.formation = formation
+      },
+      (error: unknown) => {
+        this.fault = error
+      },
+    )
+  }
+
+  #describe(): NodeDescription {
+    const voters = this.formation?.voters ?? []
+    return {
+      protocolVersion: 1,
+      clusterId: this.formation?.clusterId ?? '',
+      nodeId: this.#id,
+      directoryId: this.#directoryId,
+      incarnationId: this.#incarnationId,
+      softwareVersion: '',
+      configuredVoters: [...this.#voters].map(([id, target]) => ({
+        id,
+        directoryId: '',
+        endpoint: `${target.host}:${port}`,
+      })),
+      voters: voters.map((voter) => ({ ...voter, endpoint: voter.endpoint ?? '' })),
+      term: 0,
+    }
+  }
+}
+
+const formedByOne = {
+  clusterId: 'cluster-of-1',
+  voters: [1, 2, 3].map((id) => ({ id, directoryId: directoryOf(id), endpoint: `n${id}:${port}` })),
+}
+
+function within(body: (simulation: Simulation) => Promise<void>): Promise<void>[] {
+  return [1, 2, 3].map((seed) => {
+    const simulation = createSimulation({ seed })
+    return simulation.run(body(simulation), { maxVirtualMs: 600_000 })
+  })
+}
+
+function pass({ platform }: SimulatedHost, ms: number): Promise<void> {
+  return new Promise((resolve) => platform.timers.set(ms, resolve))
+}
+
+describe('the first boot of a quorum', () => {
+  test('waits for every voter, whatever their order, and all agree on the cluster and on the disks', async () => {
+    for (const order of [
+      [1, 2, 3],
+      [3, 1, 2],
+      [2, 3, 1],
+    ]) {
+      await Promise.all(
+        within(async (simulation) => {
+          const nodes = order.map((id) => new NewNode(simulation, id))
+          for (const node of nodes.slice(0, -1)) await node.start()
+          await pass(nodes[0]!.host, 20_000)
+          expect(nodes.map(({ formation }) => formation)).toEqual([undefined, undefined, undefined])
+          await nodes.at(-1)!.start()
+          await pass(nodes[0]!.host, 3000)
+          expect(nodes.map(({ formation }) => formation)).toEqual([formedByOne, formedByOne, formedByOne])
+        }),
+      )
+    }
+  })
+
+  test('one that comes late to a cluster of which its disk is a voter joins it, also without the first voter', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const [one, two, three] = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        await Promise.all([one!.start(), two!.start(), three!.start()])
+        await pass(two!.host, 3000)
+        one!.host.kill()
+        three!.host.kill()
+        three!.host.restart()
+        const again = new NewNode(simulation, 3)
+        await again.start()
+        await pass(two!.host, 3000)
+        expect(again.formation).toEqual(formedByOne)
+      }),
+    )
+  })
+
+  test('one whose disk was wiped follows without a vote', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 3000)
+        nodes[1]!.host.kill()
+        nodes[1]!.host.restart()
+        const wiped = new NewNode(simulation, 2, { directoryId: directoryOf(4) })
+        await wiped.start()
+        await pass(nodes[0]!.host, 3000)
+        expect(wiped.formation).toEqual({ clusterId: 'cluster-of-1', voters: [] })
+      }),
+    )
+  })
+
+  test('nodes that mean different quorums refuse each other, and say what differs', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const other = new Map([...three, [3, { host: 'elsewhere', port }]] as const)
+        const nodes = [new NewNode(simulation, 1), new NewNode(simulation, 2, { voters: other })]
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 3000)
+        for (const { fault } of nodes) {
+          expect(fault).toMatchObject({ reason: 'wrong-cluster' })
+          expect(String(fault)).toContain('3@n3:9093')
+          expect(String(fault)).toContain('3@elsewhere:9093')
+        }
+      }),
+    )
+  })
+
+  test('a second process with the id of another refuses to go on, and the first is not disturbed', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        const second = new NewNode(simulation, 2, { host: 'elsewhere', directoryId: directoryOf(4) })
+        await second.start()
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 5000)
+        expect(nodes.map(({ formation }) => formation)).toEqual([formedByOne, formedByOne, formedByOne])
+        expect(String(second.fault)).toContain('Two nodes have node.id 2: another process answers at n2:9093')
+      }),
+    )
+  })
+
+  test('a node that is to be of another cluster refuses to join', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 3000)
+        nodes[2]!.host.kill()
+        nodes[2]!.host.restart()
+        const stranger = new NewNode(simulation, 3, { clusterId: 'another' })
+        await stranger.start()
+        await pass(nodes[0]!.host, 3000)
+        expect(stranger.formation).toBeUndefined()
+        expect(String(stranger.fault)).toContain('These nodes are not of one cluster: node 3 of cluster another')
+      }),
+    )
+  })
+
+  test('ends at once when the node stops', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const node = new NewNode(simulation, 1)
+        await node.start()
+        await pass(node.host, 5000)
+        node.stopping.abort()
+        await pass(node.host, 5)
+        expect(node.fault).toMatchObject({ reason: 'stopped' })
+      }),
+    )
+  })
+})
