@@ -63,6 +63,9 @@ const transactionKey = 1
 const patienceMs = 3000
 const lookAgainMs = 10
 
+/** What a coordinator answers that this broker is about to be, or that loads. */
+const notYetThere: ReadonlySet<string> = new Set(['not-coordinator', 'coordinator-load-in-progress'])
+
 function keysOf(request: FindCoordinatorRequest, apiVersion: number): readonly string[] {
   return apiVersion >= 4 ? request.coordinatorKeys : [request.key]
 }
@@ -136,5 +139,6 @@ async function isReady(groupId: string, leader: BrokerId, context: RequestContex
   const { brokerId, groups } = context.services
   if (leader !== brokerId) return true
   const [described] = await groups.describeGroups([groupId])
-  return described!.ok || described!.reason === 'group-id-not-found'
+  // Any other refusal (a write of the group takes too long) comes from one that is loaded: waiting here would not mend it.
+  return described!.ok || !notYetThere.has(described!.reason)
 }

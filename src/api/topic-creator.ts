@@ -73,10 +73,15 @@ export class TopicCreator {
       configs: new Map([
         ['cleanup.policy', 'compact'],
         ['compression.type', 'producer'],
-        ['segment.bytes', String(values.offsetsTopicSegmentBytes)],
+        segmentSize(values.offsetsTopicSegmentBytes),
       ]),
     }
   }
+}
+
+/** `segment.bytes` is refused below a mebibyte, which brokers are given in tests to see logs roll. */
+function segmentSize(bytes: number): [key: string, value: string] {
+  return [bytes < 1024 * 1024 ? 'internal.segment.bytes' : 'segment.bytes', String(bytes)]
 }
 
 function plainTopic(name: string): CreateTopicRequest {

@@ -192,23 +192,27 @@ export class SegmentStore {
     this.#rolled = []
     this.#newFiles = []
     this.#mustSyncParent = false
-    for (const file of newFiles) {
-      await file.sync()
-      file.discard()
-    }
     for (const { segment, snapshotOffset, snapshot } of rolled) {
       await segment.log.sync()
       await segment.storeIndexes()
       await this.#storeSnapshot(snapshotOffset, snapshot)
       this.#environment.indexCache.touch(segment)
     }
+    // A new folder has two files, which are synced side by side: its first record waits for the disk often enough.
+    await Promise.all([active.log.sync(), ...newFiles.map((file) => file.sync())])
+    for (const file of newFiles) file.discard()
+    await Promise.all([
+      this.#syncNames(changedNames, epochs),
+      mustSyncParent ? files.syncDirectory(this.#host.path) : undefined,
+    ])
+  }
+
+  /** Of the folder; storing epochs ends with it. */
+  async #syncNames(changedNames: number, epochs: readonly EpochEntry[] | undefined): Promise<void> {
+    const { files } = this.#environment.platform
     if (epochs !== undefined) await writeEpochs(files, this.directory, epochs)
-    await active.log.sync()
-    if (this.#syncedNames < changedNames) {
-      await files.syncDirectory(this.directory)
-      this.#syncedNames = changedNames
-    }
-    if (mustSyncParent) await files.syncDirectory(this.#host.path)
+    else if (this.#syncedNames < changedNames) await files.syncDirectory(this.directory)
+    this.#syncedNames = Math.max(this.#syncedNames, changedNames)
   }
 
   /** Stores what a start would otherwise find by looking at records; `sync` makes it durable. */

@@ -20,6 +20,14 @@ export interface ConnectionHost {
   mayRead(connection: Connection): boolean
   /** False while the broker has no memory for answers of this connection, unless they are small. */
   mayBeginLarge(connection: Connection): boolean
+  /** False when others have their turn first; the connection is advanced when its own comes. `isBrief`: the answer is small. */
+  mayBeginNow(connection: Connection, isBrief: boolean): boolean
+  /** The same for writing an answer that is there. */
+  mayWriteNow(connection: Connection, isBrief: boolean): boolean
+  /** It waits for its turn and nothing else. */
+  isStanding(connection: Connection): boolean
+  /** Handed to the socket. */
+  onWrite(bytes: number): void
   /** What one answer may take of the memory for responses. */
   responseShareBytes(): number
   /** Nothing more is read until `updateReading` finds that it may be. */
@@ -32,9 +40,15 @@ export interface ConnectionHost {
   closed(connection: Connection, error: Error | undefined): void
 }
 
+/** Of requests that wait for their turn, or are under way, a connection that is still read holds no more. */
+const maxStandingBytes = 64 * 1024
+/** Given as the reason: without one an error with a stack is made for each connection that closes, at four times the cost. */
+const isOver = 'The connection takes no more requests'
+
 /** A request that began, in the order of arrival. */
 interface Entry {
   readonly overlaps: boolean
+  readonly isBrief: boolean
   /** Until the answer is there; then its memory is used for another. */
   frame: Buffer | undefined
   answer: Answer | undefined
@@ -62,7 +76,7 @@ export class Connection implements ConnectionFacts {
   /** Of those in flight, the ones without an answer, and how many of these don't let others begin. */
   #unanswered = 0
   #unansweredExclusive = 0
-  /** A whole frame that may not begin yet; nothing is read while there is one. */
+  /** A whole frame that may not begin yet. */
   #waiting: Buffer | undefined
   #state: 'open' | 'draining' | 'ending' | 'closed' = 'open'
   #isReadingPaused: boolean = false
@@ -156,7 +170,7 @@ export class Connection implements ConnectionFacts {
   /** Stops or resumes reading, as the limits say. */
   updateReading(): void {
     if (this.#state === 'ending' || this.#state === 'closed') return
-    const paused = this.#state !== 'open' || this.#waiting !== undefined || !this.#host.mayRead(this)
+    const paused = this.#state !== 'open' || this.#isHeldUp || !this.#host.mayRead(this)
     if (paused === this.#isReadingPaused) return
     this.#isReadingPaused = paused
     if (paused) {
@@ -165,12 +179,18 @@ export class Connection implements ConnectionFacts {
     } else this.#socket.resume()
   }
 
+  /** A frame may not begin yet. One that only waits for its turn will soon: stopping the socket would cost more than its bytes. */
+  get #isHeldUp(): boolean {
+    if (this.#waiting === undefined) return false
+    return this.#requestBytes > maxStandingBytes || !this.#host.isStanding(this)
+  }
+
   /** Takes no further request; ends when those that began are answered. Waiting fetches are told to answer. */
   drain(): void {
     if (this.#state !== 'open') return
     this.#state = 'draining'
     this.updateReading()
-    this.#abort.abort()
+    this.#abort.abort(isOver)
     this.#maybeEnd()
   }
 
@@ -211,7 +231,7 @@ export class Connection implements ConnectionFacts {
     } catch (error) {
       if (!(error instanceof FrameError)) throw error
       // In its turn, as any answer: what came before it is served. Nothing after it can be read.
-      this.#inFlight.push({ overlaps: false, frame: undefined, answer: this.#refusalOf(error) })
+      this.#inFlight.push({ overlaps: false, isBrief: true, frame: undefined, answer: this.#refusalOf(error) })
       this.#state = 'draining'
       return undefined
     }
@@ -232,17 +252,27 @@ export class Connection implements ConnectionFacts {
     const { maxInFlight, handler } = this.#host
     if (this.#state !== 'open' || this.#isSocketFull || this.#inFlight.length >= maxInFlight) return false
     // Few slow readers of much must not hold up everyone's acknowledgements and heartbeats.
-    if (!this.#host.mayBeginLarge(this) && !handler.isBrief(apiKeyOf(frame))) return false
-    return this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKeyOf(frame)))
+    const apiKey = apiKeyOf(frame)
+    const isBrief = handler.isBrief(apiKey)
+    if (!isBrief && !this.#host.mayBeginLarge(this)) return false
+    const isNext = this.#unanswered === 0 || (this.#unansweredExclusive === 0 && handler.mayOverlap(apiKey))
+    return isNext && this.#host.mayBeginNow(this, isBrief)
   }
 
   #begin(frame: Buffer): void {
-    const entry: Entry = { overlaps: this.#host.handler.mayOverlap(apiKeyOf(frame)), frame, answer: undefined }
+    const { handler } = this.#host
+    const apiKey = apiKeyOf(frame)
+    const entry: Entry = {
+      overlaps: handler.mayOverlap(apiKey),
+      isBrief: handler.isBrief(apiKey),
+      frame,
+      answer: undefined,
+    }
     this.#inFlight.push(entry)
     this.#unanswered++
     if (!entry.overlaps) this.#unansweredExclusive++
     try {
-      const answer = this.#host.handler.handle(frame, this)
+      const answer = handler.handle(frame, this)
       if (!(answer instanceof Promise)) this.#settle(entry, answer)
       else {
         answer.then(
@@ -257,7 +287,7 @@ export class Connection implements ConnectionFacts {
 
   #settleLater(entry: Entry, answer: Answer): void {
     this.#settle(entry, answer)
-    this.advance()
+    if (this.#host.mayWriteNow(this, entry.isBrief)) this.advance()
   }
 
   #settle(entry: Entry, answer: Answer): void {
@@ -319,6 +349,7 @@ export class Connection implements ConnectionFacts {
       this.#host.responseBudget.remove(bytes)
     })
     if (!hasRoom) this.#isSocketFull = true
+    this.#host.onWrite(bytes)
   }
 
   #maybeEnd(): void {
@@ -334,7 +365,7 @@ export class Connection implements ConnectionFacts {
   #end(): void {
     this.#state = 'ending'
     this.#forgetUnread()
-    this.#abort.abort()
+    this.#abort.abort(isOver)
     this.#socket.end()
   }
 
@@ -358,7 +389,7 @@ export class Connection implements ConnectionFacts {
       releaseOf(answer)?.()
     }
     this.#inFlight.length = 0
-    this.#abort.abort()
+    this.#abort.abort(isOver)
     this.#host.closed(this, error)
   }
 }

@@ -9,6 +9,7 @@
  *   frame-pool.ts        memory that frames are collected in
  *   foreign-protocol.ts  names TLS and HTTP that were sent to a Kafka port
  *   memory-budget.ts     bytes held over all connections
+ *   turns.ts             in which turn of the event loop a connection goes on
  *   probe.ts             metrics
  *   kafka-client.ts      `KafkaClient`: an outbound connection
  *

@@ -7,6 +7,7 @@ import { FramePool } from './frame-pool.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { NetworkProbe } from './probe.ts'
 import type { CloseAnswer, RequestHandler } from './request-handler.ts'
+import { Turns } from './turns.ts'
 
 /** Requests of one connection that may be under way at a time; further ones wait, and with them the reading. */
 const maxInFlight = 128
@@ -23,8 +24,6 @@ const minLoanBytes = 1024 * 1024
 const maxSharePart = 0.25
 /** nor more than so many times what each connection would have of the whole. */
 const maxEqualShares = 4
-/** How long connections may be advanced before others get a turn of the event loop. */
-const stretchMs = 4
 /** While the broker is out of memory, a peer that holds some of it may take this long over its next step. */
 const stallMs = 10_000
 
@@ -71,6 +70,7 @@ export class KafkaServer {
   #refusedCount = 0
   #refusalToldMs = Number.NEGATIVE_INFINITY
   readonly #listeners: Listener[] = []
+  readonly #turns: Turns
   readonly #requestBudget: MemoryBudget
   readonly #responseBudget: MemoryBudget
   /** Above the limit of the request budget: shared by all connections. */
@@ -92,6 +92,7 @@ export class KafkaServer {
 
   constructor(options: KafkaServerOptions) {
     this.#options = options
+    this.#turns = new Turns(options.platform)
     this.connectionLimits = options.connectionLimits
     const limitBytes = Math.max(options.maxQueuedBytes, options.maxRequestBytes + 4)
     this.#requestBudget = new MemoryBudget(limitBytes, () => this.#onPressure())
@@ -115,6 +116,10 @@ export class KafkaServer {
         !this.#requestBudget.isAbove || connection === this.#borrower || this.#isWithinReserve(connection),
       mayBeginLarge: (connection) =>
         !this.#responseBudget.isAbove || (connection.responseBytes === 0 && this.#hasResponseReserve),
+      mayBeginNow: (connection, isBrief) => this.#turns.mayBegin(connection, isBrief),
+      mayWriteNow: (connection, isBrief) => this.#turns.mayWrite(connection, isBrief),
+      isStanding: (connection) => this.#turns.isStanding(connection),
+      onWrite: (bytes) => this.#turns.noteWritten(bytes),
       responseShareBytes: () => this.#responseShareBytes(),
       onPaused: (connection) => {
         // It reached its part of the reserve. Nothing else may happen that has a borrower chosen.
@@ -211,6 +216,7 @@ export class KafkaServer {
 
   #closed(connection: Connection, error: Error | undefined): void {
     this.#connections.delete(connection)
+    this.#turns.forget(connection)
     this.#counts.remove(connection.remoteAddress)
     if (connection === this.#borrower) this.#lendTo(undefined)
     const fields = { peer: connection.peer, ...(error === undefined ? {} : { reason: messageOf(error) }) }
@@ -240,12 +246,11 @@ export class KafkaServer {
 
   /** Whole answers may be read and written meanwhile, thousands of them when memory comes back at once: so in turns of the loop. */
   #advanceFrom(rest: Iterator<Connection>): void {
-    const { clock, timers } = this.#options.platform
-    const untilMs = clock.monotonic() + stretchMs
+    const { timers } = this.#options.platform
     this.#advancing = rest
     for (let next = rest.next(); next.done !== true; next = rest.next()) {
-      next.value.advance()
-      if (clock.monotonic() >= untilMs) {
+      if (!this.#turns.isStanding(next.value)) next.value.advance()
+      if (!this.#turns.hasTime()) {
         timers.defer(() => this.#advanceFrom(rest))
         return
       }

@@ -75,6 +75,25 @@ describe('FindCoordinator', () => {
     expect(await answer).toMatchObject({ errorCode: 0, nodeId: 1 })
   })
 
+  test.each(['coordinator-not-available', 'group-id-not-found'] as const)(
+    'a coordinator that is loaded and answers %s about the group is named at once',
+    async (reason) => {
+      const { ask, coordination, groups } = harness()
+      coordination.addTopic('__consumer_offsets')
+      groups.answers.describeGroups = [{ ok: false, reason, groupId: '' }]
+      expect(await ask(apis.FindCoordinator, 2, { key: '', keyType: 0 })).toMatchObject({ errorCode: 0, nodeId: 1 })
+    },
+  )
+
+  test.each([
+    ['1048576', 'segment.bytes'],
+    ['1000', 'internal.segment.bytes'],
+  ])('offsets.topic.segment.bytes=%s makes segments of that size', async (bytes, key) => {
+    const { ask, coordination } = harness({ overrides: { 'offsets.topic.segment.bytes': bytes } })
+    await ask(apis.FindCoordinator, 2, { key: 'a', keyType: 0 })
+    expect([...coordination.created[0]!.configs!]).toContainEqual([key, bytes])
+  })
+
   test('without a leader in time, or without a controller, it is COORDINATOR_NOT_AVAILABLE', async () => {
     const { ask, coordination, time } = harness()
     coordination.fault = new Error('No controller')

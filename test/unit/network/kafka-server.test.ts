@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { deferred } from '../../../src/base/index.ts'
 import { type Answer, KafkaServer, type RequestHandler, type ResponseLoan } from '../../../src/network/index.ts'
 import { type LogFields, type Logger, Metrics } from '../../../src/telemetry/index.ts'
+import { until } from '../../support/condition.ts'
 import { frameOf, type MemoryNetwork, type MemorySocket, memoryPlatform, settled } from './memory-network.ts'
 
 const overlappingKey = 0
@@ -602,6 +603,125 @@ describe('memory', () => {
     expect(socket.isPaused).toBe(true)
     socket.drain()
     expect(handler.begun).toEqual(['first', 'second'])
+  })
+})
+
+describe('turns of the event loop', () => {
+  /** Answers at once, which takes `tookMs` of the event loop. `begun`: what began in each of its turns. */
+  async function serveSlowly(tookMs: number) {
+    const begun: string[] = []
+    let time: { nowMs: number } | undefined
+    const handler: RequestHandler = {
+      ...echo,
+      handle(frame, connection) {
+        begun.push(frame.toString('utf8', 2))
+        time!.nowMs += tookMs
+        return echo.handle(frame, connection)
+      },
+    }
+    const served = await serve(handler)
+    time = served.time
+    return { ...served, begun }
+  }
+
+  test('requests of many connections that come at once begin in many turns, in their order', async () => {
+    const { network, begun, warnings } = await serveSlowly(2)
+    const sockets = Array.from({ length: 90 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
+    expect(begun).toEqual(['0', '1', '2', '3'])
+    const perTurn: number[] = []
+    for (let before = begun.length; begun.length < sockets.length; before = begun.length) {
+      await new Promise(setImmediate)
+      perTurn.push(begun.length - before)
+    }
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(4)
+    expect(begun).toEqual(sockets.map((_, i) => `${i}`))
+    expect(sockets.map(texts)).toEqual(sockets.map((_, i) => [`${i}`]))
+    expect(warnings()).toEqual([])
+  })
+
+  test('who comes later stands behind those that wait, with its next request too', async () => {
+    const { network, begun } = await serveSlowly(5)
+    const [a, b, c] = [network.accept(), network.accept(), network.accept()]
+    for (const text of ['a1', 'a2', 'a3', 'a4']) a.clientSends(request(plainKey, text))
+    b.clientSends(Buffer.concat([request(plainKey, 'b1'), request(plainKey, 'b2')]))
+    c.clientSends(request(plainKey, 'c1'))
+    await until(() => begun.length === 7, 'all have begun')
+    expect(begun).toEqual(['a1', 'a2', 'a3', 'b1', 'c1', 'a4', 'b2'])
+    expect(texts(a)).toEqual(['a1', 'a2', 'a3', 'a4'])
+    expect(a.isPaused || b.isPaused || c.isPaused).toBe(false)
+  })
+
+  test('a request with a brief answer does not stand behind all that read much', async () => {
+    const { network, begun } = await serveSlowly(5)
+    for (let i = 0; i < 50; i++) network.accept().clientSends(request(plainKey, `${i}`))
+    network.accept().clientSends(request(briefKey, 'acknowledgement'))
+    await until(() => begun.length === 51, 'all have begun')
+    expect(begun.indexOf('acknowledgement')).toBeLessThan(5)
+  })
+
+  test('answers of many connections that are there at once leave in many turns, brief ones among the first', async () => {
+    const handler = new ManualHandler()
+    const { network } = await serve(handler, { maxQueuedBytes: 100_000_000 })
+    const sockets = Array.from({ length: 40 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
+    const acknowledged = network.accept()
+    acknowledged.clientSends(request(briefKey, 'acknowledgement'))
+    await until(() => handler.begun.length === 41, 'all have begun')
+    const large = { chunks: [frameOf(Buffer.alloc(1_000_000))] }
+    const all = sockets.map((_, i) => handler.answer(`${i}`, large))
+    all.push(handler.answer('acknowledgement'))
+    const done = () => sockets.filter(({ writes }) => writes.length === 1).length
+    const perTurn: number[] = []
+    let before = 0
+    let doneBeforeBrief: number | undefined
+    while (before < sockets.length) {
+      await new Promise(setImmediate)
+      perTurn.push(done() - before)
+      before = done()
+      if (acknowledged.writes.length === 1) doneBeforeBrief ??= before
+    }
+    await Promise.all(all)
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(5)
+    expect(doneBeforeBrief).toBeLessThanOrEqual(10)
+  })
+
+  test('clients that ask again at once do not keep the line standing when there is time for all of them', async () => {
+    const { network, begun, time } = await serveSlowly(0)
+    const sockets = Array.from({ length: 90 }, () => network.accept())
+    sockets[0]!.clientSends(request(briefKey, 'first'))
+    time.nowMs += 100 // of one turn
+    for (const socket of sockets) socket.clientSends(request(briefKey, 'a'))
+    expect(begun).toEqual(['first'])
+    expect(sockets.some(({ isPaused }) => isPaused)).toBe(false)
+    await until(() => begun.length === 91, 'all have begun')
+    for (const socket of sockets) socket.clientSends(request(briefKey, 'b'))
+    expect(begun).toHaveLength(181)
+  })
+
+  test('what a connection sends while it stands in the line is read up to 64 KiB', async () => {
+    const { network, begun } = await serveSlowly(5)
+    const [a, b] = [network.accept(), network.accept()]
+    for (let i = 0; i < 2; i++) a.clientSends(request(plainKey, `${i}`))
+    const large = 'x'.repeat(900)
+    for (let i = 0; i < 100; i++) b.clientSends(request(plainKey, large))
+    expect(begun).toHaveLength(2)
+    expect(b.isPaused).toBe(true)
+    expect(b.unreadBytes).toBeGreaterThan(20 * 906)
+    await until(() => begun.length === 102, 'all have begun')
+    expect(b.unreadBytes).toBe(0)
+    expect(b.isPaused).toBe(false)
+  })
+
+  test('who closes while it waits is passed over', async () => {
+    const { network, begun, server } = await serveSlowly(5)
+    const sockets = Array.from({ length: 10 }, () => network.accept())
+    for (const [i, socket] of sockets.entries()) socket.clientSends(request(plainKey, `${i}`))
+    for (const socket of sockets.slice(4)) socket.clientCloses()
+    await until(() => begun.length === 4, 'all have begun')
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+    expect(begun).toEqual(['0', '1', '2', '3'])
+    expect(server.statistics).toEqual({ connections: 4, requestBytes: 0, responseBytes: 0 })
   })
 })
 
