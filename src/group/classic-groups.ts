@@ -4,6 +4,7 @@ import { ClassicGroup } from './classic-group.ts'
 import type { GroupConfig } from './config.ts'
 import { Effects, joinKey, type RebalanceReason, sessionKey, syncKey } from './effects.ts'
 import { Member, ownProtocols } from './member.ts'
+import { ownCopy } from './own-copy.ts'
 import type {
   HeartbeatRequest,
   HeartbeatResponse,
@@ -357,7 +358,7 @@ export class ClassicGroups {
 
   /** The group becomes Stable when the record is replayed, and all who wait get their assignment when it is committed. */
   #assign(group: ClassicGroup, assignments: SyncGroupRequest['assignments'], effects: Effects): void {
-    const byMember = new Map(assignments.map(({ memberId, assignment }) => [memberId, Buffer.from(assignment)]))
+    const byMember = new Map(assignments.map(({ memberId, assignment }) => [memberId, ownCopy(assignment)]))
     effects.records.push(group.recordWith(byMember, effects.now.wallMs))
     for (const member of group.members.values()) {
       if (answerSync(member, synced(group, byMember.get(member.memberId) ?? noBytes), effects)) {

@@ -12,6 +12,7 @@ import {
   Reader,
   Writer,
 } from '../protocol/index.ts'
+import { ownCopy } from './own-copy.ts'
 
 /** A record of `__consumer_offsets`; `value` null is a tombstone. */
 export type GroupRecord = GroupMetadataRecord | OffsetRecord
@@ -150,8 +151,8 @@ function readGroup(bytes: Buffer): GroupMetadata {
     ...value,
     members: value.members.map((member) => ({
       ...member,
-      subscription: Buffer.from(member.subscription),
-      assignment: Buffer.from(member.assignment),
+      subscription: ownCopy(member.subscription),
+      assignment: ownCopy(member.assignment),
     })),
   }
 }
