@@ -1,10 +1,9 @@
-import { assert } from '../base/index.ts'
+import { assert, ownCopy } from '../base/index.ts'
 import type { Now, Ticket } from '../coordinator-runtime/index.ts'
 import { ClassicGroup } from './classic-group.ts'
 import type { GroupConfig } from './config.ts'
 import { Effects, joinKey, type RebalanceReason, sessionKey, syncKey } from './effects.ts'
 import { Member, ownProtocols } from './member.ts'
-import { ownCopy } from './own-copy.ts'
 import type {
   HeartbeatRequest,
   HeartbeatResponse,

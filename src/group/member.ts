@@ -1,5 +1,5 @@
+import { ownCopy } from '../base/index.ts'
 import type { Ticket } from '../coordinator-runtime/index.ts'
-import { ownCopy } from './own-copy.ts'
 import type { GroupMetadata } from './records.ts'
 import type { GroupProtocol, JoinGroupRequest, JoinGroupResponse, SyncGroupResponse } from './types.ts'
 

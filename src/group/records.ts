@@ -1,4 +1,4 @@
-import { RookeryError, type Uuid } from '../base/index.ts'
+import { ownCopy, RookeryError, type Uuid } from '../base/index.ts'
 import type { RecordCodec } from '../coordinator-runtime/index.ts'
 import {
   decodeMessage,
@@ -12,7 +12,6 @@ import {
   Reader,
   Writer,
 } from '../protocol/index.ts'
-import { ownCopy } from './own-copy.ts'
 
 /** A record of `__consumer_offsets`; `value` null is a tombstone. */
 export type GroupRecord = GroupMetadataRecord | OffsetRecord
