@@ -361,8 +361,24 @@ function timeOf(
 /** Settings that the other options speak for. */
 const ownKeys = ['log.dir', 'log.dirs', 'metadata.log.dir']
 
-function checkOptions({ config = {}, storage, port, clock }: BrokerOptions): void {
+const optionNames: ReadonlySet<string> = new Set(['topics', 'config', 'storage', 'port', 'logger', 'clock'])
+
+function checkOptions(options: BrokerOptions): void {
+  const { config = {}, storage, port, clock, topics } = options
   const problems: ConfigProblem[] = []
+  for (const name of Object.keys(options)) {
+    if (optionNames.has(name)) continue
+    const help = name.includes('.')
+      ? 'settings of Kafka are in the option config'
+      : `allowed are ${[...optionNames].join(', ')}`
+    problems.push({ key: undefined, message: `${name} is no option of startBroker: ${help}` })
+  }
+  if (topics !== undefined && !Array.isArray(topics)) {
+    problems.push({
+      key: undefined,
+      message: 'topics: allowed is a list of names, or of { name, partitions, configs }',
+    })
+  }
   for (const key of ownKeys) {
     if (key in config) problems.push({ key, message: `${key}: the folder for data is the option storage` })
   }

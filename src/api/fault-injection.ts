@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/index.ts'
+import { ConfigError, nearestOf } from '../config/index.ts'
 import type { ConnectionFacts } from '../network/index.ts'
 import type { Timers } from '../platform/index.ts'
 import { type ApiMessage, type apis, ErrorCode, type MessageInput } from '../protocol/index.ts'
@@ -22,6 +22,13 @@ export interface FaultMatch {
   readonly clientId?: string
   /** How many requests it is for: 1 or more. `failNext` is for one unless this says more, the others until they are removed. */
   readonly times?: number
+}
+
+const matchNames: ReadonlySet<string> = new Set(['api', 'topic', 'group', 'clientId', 'times'])
+
+function suggestion(name: string | undefined, candidates: Iterable<string>): string {
+  const nearest = name === undefined ? undefined : nearestOf(name, candidates)
+  return nearest === undefined ? '' : `; did you mean ${nearest}?`
 }
 
 /** A fault that was asked for. */
@@ -102,7 +109,7 @@ export class FaultInjector implements Faults {
   failNext({ error, ...match }: FaultMatch & { readonly error: InjectableError }): Fault {
     const errorCode = (ErrorCode as Readonly<Record<string, ErrorCode | undefined>>)[error]
     if (errorCode === undefined || errorCode === ErrorCode.NONE)
-      throw unusable(`error: ${error} is no error of Kafka's`)
+      throw unusable(`error: ${error} is no error of Kafka's${suggestion(error, Object.keys(ErrorCode))}`)
     return this.#add({ times: 1, ...match }, { kind: 'fail', errorCode })
   }
 
@@ -138,7 +145,12 @@ export class FaultInjector implements Faults {
 
   #add(match: FaultMatch, effect: Effect): Fault {
     const { api, times = Number.POSITIVE_INFINITY } = match
-    if (api !== undefined && !this.#apiNames.has(api)) throw unusable(`api: ${api} is not served`)
+    // A name that is overlooked would make the fault one for every request.
+    const other = Object.keys(match).find((name) => !matchNames.has(name))
+    if (other !== undefined) throw unusable(`${other} matches nothing: allowed are ${[...matchNames].join(', ')}`)
+    if (api !== undefined && !this.#apiNames.has(api)) {
+      throw unusable(`api: ${api} is not served${suggestion(api, this.#apiNames)}`)
+    }
     if (times !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(times) && times >= 1)) {
       throw unusable(`times: ${times}: allowed is 1 or more`)
     }

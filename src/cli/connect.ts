@@ -1,6 +1,6 @@
 import { createRealPlatform } from '../platform/index.ts'
 import { Cluster } from './client/cluster.ts'
-import { endWithReader, type OutputOptions } from './output.ts'
+import { endWithReader, note, type OutputOptions } from './output.ts'
 
 /** The options of every command that asks a broker. */
 export interface ClusterCommandOptions extends OutputOptions {
@@ -17,7 +17,12 @@ export async function withCluster<T>(
   const { bootstrapServer, timeout } = options
   endWithReader()
   const platform = createRealPlatform()
-  const cluster = await Cluster.connect({ platform, bootstrapServers: bootstrapServer, timeoutMs: timeout * 1000 })
+  const cluster = await Cluster.connect({
+    platform,
+    bootstrapServers: bootstrapServer,
+    timeoutMs: timeout * 1000,
+    onWaiting: (reason) => note(`rookery: ${reason}`),
+  })
   try {
     return await work(cluster)
   } finally {

@@ -9,6 +9,9 @@ export const exitCodes = {
   usage: 2,
 } as const
 
+/** What ends a command that runs on: Ctrl-C, a supervisor, a terminal that is closed. */
+export const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 /** An argument of a command can't be used. */
 export class UsageError extends RookeryError {
   override readonly code = 'USAGE_INVALID'

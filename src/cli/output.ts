@@ -1,3 +1,4 @@
+import { exitCodes } from './exit.ts'
 import { type Column, formatTable } from './table.ts'
 
 /** Lines for programs instead of tables for people. */
@@ -39,10 +40,25 @@ export class BufferedOutput {
   }
 }
 
+/** Codes of a pipe without a reader, and of a terminal that was closed. */
+const readerGoneCodes: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EIO'])
+
+let beforeEnd: () => Promise<void> = async () => undefined
+
+/** What is to be done before the command ends because nobody reads it any more. */
+export function whenReaderIsGone(work: () => Promise<void>): void {
+  beforeEnd = work
+}
+
 /** `rookery consume | head`: who reads has had enough, and the command ends with 0. */
 export function endWithReader(): void {
   if (process.stdout.listenerCount('error') > 0) return
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    const isGone = readerGoneCodes.has(error.code)
+    if (!isGone) note(`rookery: The standard output takes no more: ${error.message}`)
+    const end = () => process.exit(isGone ? exitCodes.ok : exitCodes.fault)
+    beforeEnd().then(end, end)
+  })
   // Whoever doesn't read remarks misses nothing of the result.
   process.stderr.on('error', () => undefined)
 }
@@ -53,8 +69,10 @@ export async function confirmed(question: string): Promise<boolean> {
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    const answer = await terminal.question(`${question} [y/N] `)
+    // Ctrl-C and Ctrl-D answer no.
+    const answer = await terminal.question(`${question} [y/N] `).catch(() => '\n')
     if (/^y(?:es)?$/i.test(answer.trim())) return true
+    if (answer === '\n') note('')
     note('Nothing was changed')
     return false
   } finally {

@@ -34,11 +34,16 @@ import { exitCodes } from './exit.ts'
  * arguments can't be used.
  */
 export async function run(args: readonly string[]): Promise<void> {
+  // Set to nothing is how some environments unset what they inherit.
+  if (process.env.KAFKA_BOOTSTRAP_SERVERS === '') delete process.env.KAFKA_BOOTSTRAP_SERVERS
   try {
     await createProgram().parseAsync([...args], { from: 'user' })
   } catch (error) {
     // Commander has printed its own: help and version are no errors for whoever called.
     if (error instanceof CommanderError) {
+      if (error.code === 'commander.unknownOption' && args[0]?.startsWith('-') === true) {
+        process.stderr.write('(options come after the command, as in `rookery topics list -b localhost:9092`)\n')
+      }
       process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
       return
     }

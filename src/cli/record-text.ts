@@ -52,6 +52,9 @@ export function parseTextLine(line: Buffer, place: string, format: LineFormat): 
  */
 export function parseJsonLine(line: Buffer, place: string, format: LineFormat): LineRecord {
   const fields = parseObject(line, place)
+  // A value under another name would become a null, which deletes its key.
+  const other = Object.keys(fields).find((name) => !jsonFields.has(name))
+  if (other !== undefined) throw badField(place, other, `only ${[...jsonFields].join(', ')}`)
   const { partition, timestamp } = fields
   if (partition !== undefined && !isNaturalNumber(partition)) throw badField(place, 'partition', 'a number from 0')
   if (timestamp !== undefined && timestamp !== -1 && !isNaturalNumber(timestamp)) {
@@ -67,6 +70,19 @@ export function parseJsonLine(line: Buffer, place: string, format: LineFormat): 
     partition,
   }
 }
+
+/** What `formatJson` writes; topic and offset are told by where a record goes. */
+const jsonFields: ReadonlySet<string> = new Set([
+  'key',
+  'keyBase64',
+  'value',
+  'valueBase64',
+  'headers',
+  'timestamp',
+  'partition',
+  'topic',
+  'offset',
+])
 
 /** `name=value` of a command line. Throws `UsageError`. */
 export function parseHeader(text: string): { readonly key: string; readonly value: Buffer } {

@@ -66,6 +66,9 @@ const recordsAtOnce = 5000
  * answered with errors that clients try again after.
  */
 export async function resetNode(parts: ResetParts, { topics = 'declared' }: ResetOptions): Promise<void> {
+  if (topics !== 'declared' && topics !== 'keep') {
+    throw new ResetError(`The broker was not reset: topics: ${String(topics)}: allowed is declared or keep`)
+  }
   const { coordination, replicas, groups, observation, atStart } = parts
   const { admin } = coordination
   const { deletions, alterations, creations, emptied } = plan(coordination.image, atStart, topics === 'keep')

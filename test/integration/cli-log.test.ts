@@ -356,6 +356,8 @@ describe('rookery log dump', () => {
   test('a folder of partitions is refused with one to choose', async () => {
     const { code, stderr } = await rookery(['log', 'dump', original.path])
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('one partition can be dumped') })
+    const missing = await rookery(['log', 'dump', `${original.path}/orders-7`])
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('made with its first record') })
   })
 })
 

@@ -98,6 +98,22 @@ describe('rookery produce', () => {
   })
 })
 
+test('a folder is no file of lines', async () => {
+  expect(await refused(['produce', 'folders', '--file', import.meta.dirname])).toMatch(/ a folder; allowed is a file/)
+})
+
+test('an option before the command is told where it belongs', async () => {
+  const { code, stderr } = await rookery(['-b', broker.bootstrapServers, 'topics', 'list'])
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('options come after the command') })
+})
+
+test('an empty KAFKA_BOOTSTRAP_SERVERS is none', async () => {
+  const { stderr } = await rookery(['topics', 'list', '--help'], { env: { KAFKA_BOOTSTRAP_SERVERS: '' } })
+  expect(stderr).toBe('')
+  const listed = await rookery(['topics', 'list'], { env: { KAFKA_BOOTSTRAP_SERVERS: '' } })
+  expect(listed.stderr).not.toContain('allowed is host:port')
+})
+
 describe('JSON lines', () => {
   test('come back exactly: keys, values, headers, times and partitions, whatever the bytes', async () => {
     await run(['topics', 'create', 'exact', '-p', '3', '-c', 'retention.ms=-1'])
@@ -213,6 +229,55 @@ describe('rookery consume', () => {
     child.stdout.once('data', () => child.stdout.destroy())
     const [code] = (await once(child, 'close')) as [number | null]
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+
+  test('leaves its group when whoever reads it goes away', async () => {
+    const args = withBroker(['consume', 'long', '--from', 'beginning', '-g', 'headed'])
+    const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'ignore'] })
+    child.stdout.once('data', () => child.stdout.destroy())
+    const [code] = (await once(child, 'close')) as [number | null]
+    expect(code).toBe(0)
+    expect(await run(['groups'])).toMatch(/^headed +Empty/m)
+  })
+
+  test('goes on when the broker comes back, with a group and without, and says what it waits for', async () => {
+    const first = await startBroker({ topics: ['lasting'] })
+    const { port, bootstrapServers } = first
+    const consumers = [[], ['-g', 'lasting']].map((more) => {
+      return new RookeryProcess(['consume', 'lasting', '--from', 'beginning', ...more, '-b', bootstrapServers])
+    })
+    const produce = async (input: string) => {
+      expect((await rookery(['produce', 'lasting', '-b', bootstrapServers], { input })).code).toBe(0)
+    }
+    await produce('before\n')
+    for (const each of consumers) await each.untilSays('before')
+    await first.stop()
+    for (const each of consumers) await each.untilSays('Trying again for 30 s')
+    await using _second = await startBroker({ topics: ['lasting'], port })
+    await produce('after\nand after\n')
+    for (const each of consumers) {
+      await each.untilSays('after')
+      expect(await each.signal('SIGINT')).toEqual({
+        code: 0,
+        stdout: 'before\nafter\nand after\n',
+        stderr: expect.stringContaining('records read'),
+      })
+    }
+  })
+
+  test('ends at once when it is told to while it waits for the broker', async () => {
+    const lost = await startBroker()
+    const servers = ['-b', lost.bootstrapServers]
+    await rookery(['produce', 'lost', ...servers], { input: 'here\n' })
+    const consumer = new RookeryProcess(['consume', 'lost', '--from', 'beginning', ...servers])
+    const member = new RookeryProcess(['consume', 'lost', '--from', 'beginning', '-g', 'lost', ...servers])
+    for (const each of [consumer, member]) await each.untilSays('here')
+    await lost.stop()
+    for (const each of [consumer, member]) await each.untilSays('Trying again')
+    const startMs = performance.now()
+    expect((await consumer.signal('SIGINT')).code).toBe(0)
+    expect(await member.signal('SIGTERM')).toMatchObject({ code: expect.any(Number) })
+    expect(performance.now() - startMs).toBeLessThan(10_000)
   })
 
   test('a second signal ends it at once', async () => {

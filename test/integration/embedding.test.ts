@@ -253,6 +253,12 @@ describe.each(storages)('reset() in storage %s', (storage) => {
     await load
   })
 
+  test('is refused what it does not know', async () => {
+    await using broker = await startBroker({ topics: ['orders'] })
+    await expect(broker.reset({ topics: 'all' as 'keep' })).rejects.toThrow('topics: all: allowed is declared or keep')
+    await broker.reset()
+  })
+
   test('says so when a topic may not be deleted, and serves on', async () => {
     const broker = await started({ storage, topics: ['orders'], config: { 'delete.topic.enable': false } })
     const client = await connected(broker)

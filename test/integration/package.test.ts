@@ -90,7 +90,7 @@ test('the tarball has the compiled sources, the documents, the messages between 
   expect(withoutSource).toEqual([])
   expect(compiled).toContain('dist/index.d.ts')
   expect(compiled.filter((path) => path.includes('simulated'))).toEqual([])
-  expect(packed.size).toBeLessThan(600_000)
+  expect(packed.size).toBeLessThan(1_000_000)
 })
 
 describe('the installed package', () => {

@@ -4,7 +4,7 @@ import { clusterBugs } from './cluster/bugs.ts'
 import { type ClusterRunOptions, type ClusterRunResult, runCluster } from './cluster/run.ts'
 
 /** Seeds from 1 on; CI runs more. */
-const seedCount = Number(process.env.ROOKERY_CLUSTER_SEEDS ?? 8)
+const seedCount = Number(process.env.ROOKERY_CLUSTER_SEEDS ?? 6)
 /** Within so many seeds each injected bug shows. */
 const seedsForABug = 40
 
@@ -27,7 +27,7 @@ describe('a simulated cluster', () => {
     expect(total((result) => result.acked)).toBeGreaterThan(seedCount * 50)
     expect(total((result) => result.fetched)).toBeGreaterThan(seedCount * 20)
     expect(total((result) => result.resumes)).toBeGreaterThan(seedCount * 4)
-    if (seedCount >= 8) expect(total((result) => result.commits)).toBeGreaterThan(0)
+    if (seedCount >= 6) expect(total((result) => result.commits)).toBeGreaterThan(0)
   })
 
   test('does the same again for the same seed', { timeout: 60_000 }, async () => {

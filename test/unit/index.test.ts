@@ -130,6 +130,10 @@ describe('startBroker()', () => {
     )
     await expect(startBroker({ topics: ['no good name'] })).rejects.toThrow(ConfigError)
     await expect(startBroker({ storage: '' })).rejects.toThrow(ConfigError)
+    const mistyped = { topic: ['orders'], topics: 'orders', 'log.retention.ms': 5 } as object
+    await expect(startBroker(mistyped)).rejects.toThrow(
+      /topic is no option .*\n.*log\.retention\.ms is .* in the option config\n.*topics: allowed is a list/,
+    )
   })
 
   test('says that a port is taken, and leaves no folder behind', async () => {

@@ -18,6 +18,8 @@ export interface ClusterOptions {
   readonly bootstrapServers: string
   /** For each request, and for all tries of one call together. */
   readonly timeoutMs: number
+  /** What fails for the moment is tried again and again; told once until something succeeds. */
+  readonly onWaiting?: (reason: string) => void
 }
 
 export interface TopicMetadata {
@@ -39,6 +41,8 @@ export interface PartitionMetadata {
 
 /** Time between two tries. */
 const retryDelayMs = 100
+/** Nobody needs to know of what passes sooner: an election, a partition that moves. */
+const tellAfterMs = 1000
 
 /**
  * A cluster as a client sees it: who leads what, and a connection to each broker that is needed. What a broker refuses only for
@@ -52,6 +56,9 @@ export class Cluster {
   /** By node id, as the last metadata told. */
   readonly #brokers = new Map<number, Address>()
   readonly #topics = new Map<string, TopicMetadata>()
+  readonly #onWaiting: ((reason: string) => void) | undefined
+  #isWaitingTold = false
+  #waits = true
 
   /** Throws `ClusterUnreachableError` when no broker answers. */
   static async connect(options: ClusterOptions): Promise<Cluster> {
@@ -64,6 +71,7 @@ export class Cluster {
     this.platform = options.platform
     this.timeoutMs = options.timeoutMs
     this.#addresses = parseBootstrapServers(options.bootstrapServers)
+    this.#onWaiting = options.onWaiting
   }
 
   /** A connection to any broker. */
@@ -77,7 +85,7 @@ export class Cluster {
         faults.push(connectionFaultText(error))
       }
     }
-    throw new ClusterUnreachableError([...new Set(faults)].join('; '))
+    throw new ClusterUnreachableError([...new Set(faults)].join('; '), { retriable: true })
   }
 
   /** The one that takes changes of topics; any broker of a cluster that hides its controller, and passes them on. */
@@ -148,17 +156,28 @@ export class Cluster {
   /** Runs `attempt` until it no longer fails for a passing reason, or the time is up: then with its last failure. */
   async retrying<T>(attempt: () => Promise<T>): Promise<T> {
     const { clock } = this.platform
-    const deadlineMs = clock.monotonic() + this.timeoutMs
+    const startMs = clock.monotonic()
     for (;;) {
       try {
-        return await attempt()
+        const result = await attempt()
+        this.#isWaitingTold = false
+        return result
       } catch (error) {
-        const passing = isConnectionFault(error) || (error instanceof RequestRefusedError && error.retriable)
-        if (!passing || clock.monotonic() + retryDelayMs > deadlineMs) throw error
+        const waitedMs = clock.monotonic() - startMs
+        if (!this.#isPassing(error) || waitedMs + retryDelayMs > this.timeoutMs) throw error
+        if (waitedMs >= tellAfterMs && !this.#isWaitingTold) {
+          this.#isWaitingTold = true
+          this.#onWaiting?.(`${connectionFaultText(error)}. Trying again for ${Math.round(this.timeoutMs / 1000)} s`)
+        }
         this.#topics.clear()
         await sleep(retryDelayMs)
       }
     }
+  }
+
+  /** From now on brokers that can't be reached are a failure at once: whoever called wants to end. */
+  stopWaiting(): void {
+    this.#waits = false
   }
 
   close(): void {
@@ -169,6 +188,12 @@ export class Cluster {
       )
     }
     this.#connections.clear()
+  }
+
+  #isPassing(error: unknown): boolean {
+    if (error instanceof RequestRefusedError) return error.retriable
+    const isUnreachable = error instanceof ClusterUnreachableError ? error.retriable : isConnectionFault(error)
+    return isUnreachable && this.#waits
   }
 
   async #fetchTopic(name: string, create: boolean): Promise<TopicMetadata> {

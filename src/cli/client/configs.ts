@@ -45,6 +45,7 @@ const sources: Readonly<Record<number, ConfigEntrySource>> = {
   4: 'file',
   5: 'default',
 }
+const brokerNotAvailable = 8
 const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
 
 /** Every setting, sorted by key. Throws `RequestRefusedError`, `ClusterUnreachableError`. */
@@ -100,7 +101,12 @@ export function titleOf({ kind, name }: ConfigResource): string {
 async function connectionFor(cluster: Cluster, { kind, name }: ConfigResource): Promise<BrokerConnection> {
   if (kind === 'topic' || name === '') return await cluster.any()
   await cluster.refresh([])
-  return await cluster.broker(Number(name))
+  const id = Number(name)
+  if (!cluster.addresses.has(id)) {
+    const ids = [...cluster.addresses.keys()].join(', ')
+    throw new RequestRefusedError(`Broker ${name}`, brokerNotAvailable, `There is no such broker now; there are ${ids}`)
+  }
+  return await cluster.broker(id)
 }
 
 function protocolName({ kind, name }: ConfigResource) {

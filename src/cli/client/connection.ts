@@ -96,6 +96,7 @@ export class BrokerConnection {
     if (version !== undefined) return version
     throw new ClusterUnreachableError(
       `The broker at ${this.#address} serves no version of ${api.name} that is known here`,
+      { retriable: false },
     )
   }
 

@@ -6,6 +6,13 @@ import { errorByCode, errorName } from '../../protocol/index.ts'
 /** No broker of the cluster can be reached, or it doesn't speak what is needed. */
 export class ClusterUnreachableError extends RookeryError {
   override readonly code = 'CLUSTER_UNREACHABLE'
+  /** A broker may be back in a moment. */
+  readonly retriable: boolean
+
+  constructor(message: string, { retriable, ...options }: ErrorOptions & { readonly retriable: boolean }) {
+    super(message, options)
+    this.retriable = retriable
+  }
 }
 
 /** A topic that is asked about isn't there. */

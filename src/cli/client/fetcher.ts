@@ -69,7 +69,8 @@ export class Fetcher {
     while (!this.#isStopped) {
       const left = this.#positions.filter((position) => position.nextOffset < position.endOffset)
       if (left.length === 0) return
-      const byLeader = await this.#cluster.retrying(() => groupByLeader(this.#cluster, left))
+      const byLeader = await this.#unlessStopped(() => groupByLeader(this.#cluster, left))
+      if (byLeader === undefined) return
       let settled = false
       const loops = [...byLeader].map(async ([leaderId, led]) => {
         try {
@@ -138,13 +139,23 @@ export class Fetcher {
   /** Waits for fresh metadata after a passing fault; throws any other. */
   async #recover(failure: unknown): Promise<void> {
     let isFirst = true
-    await this.#cluster.retrying(async () => {
+    await this.#unlessStopped(async () => {
       if (isFirst) {
         isFirst = false
         throw failure
       }
       await groupByLeader(this.#cluster, this.#positions)
     })
+  }
+
+  /** Tries until it succeeds or can't; undefined, whatever came of it, once `stop` was called. */
+  async #unlessStopped<T>(attempt: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.#cluster.retrying(async () => (this.#isStopped ? undefined : await attempt()))
+    } catch (error) {
+      if (this.#isStopped) return undefined
+      throw error
+    }
   }
 }
 

@@ -17,9 +17,11 @@ const sessionTimeoutMs = 10_000
 /** How long the others may take to come back when somebody joins or leaves. */
 const rebalanceTimeoutMs = 60_000
 
-/** Kafka's codes that say: the group has moved on, join again. */
-const rejoinCodes: ReadonlySet<number> = new Set([22, 25, 27])
 const illegalGeneration = 22
+/** For a commit in a group that is gone with its broker's data. */
+const groupIdNotFound = 69
+/** Kafka's codes that say: the group has moved on, join again. */
+const rejoinCodes: ReadonlySet<number> = new Set([illegalGeneration, 25, 27, groupIdNotFound])
 const unknownMemberId = 25
 const memberIdRequired = 79
 
@@ -81,10 +83,11 @@ export class GroupMember {
 
   /** The others get its partitions at once, not after the session's timeout. */
   async leave(): Promise<void> {
-    if (this.#memberId === '') return
-    const coordinator = await this.#cluster.coordinatorOf(this.#groupId)
-    await coordinator.call(apis.LeaveGroup, { groupId: this.#groupId, memberId: this.#memberId })
+    const memberId = this.#memberId
+    if (memberId === '') return
     this.#memberId = ''
+    const coordinator = await this.#cluster.coordinatorOf(this.#groupId)
+    await coordinator.call(apis.LeaveGroup, { groupId: this.#groupId, memberId })
   }
 
   async #join(): Promise<JoinGroupResponse | 'again'> {
@@ -144,8 +147,9 @@ export class GroupMember {
       expectNoError(`${what} in group ${this.#groupId}`, errorCode)
       return 'ok'
     }
-    if (errorCode === unknownMemberId) this.#memberId = ''
-    if (errorCode === illegalGeneration || errorCode === unknownMemberId) this.#generationId = -1
+    const isForgotten = errorCode === unknownMemberId || errorCode === groupIdNotFound
+    if (isForgotten) this.#memberId = ''
+    if (isForgotten || errorCode === illegalGeneration) this.#generationId = -1
     return 'rejoin'
   }
 }

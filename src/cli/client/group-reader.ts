@@ -55,6 +55,12 @@ export class GroupReader {
     this.#fetcher?.stop()
   }
 
+  /** Leaves the group at once, for a process that is about to end: what was taken since the last commit comes again. */
+  async abandon(): Promise<void> {
+    this.stop()
+    await this.#member.leave()
+  }
+
   /** One generation of the group. */
   async #read(places: readonly Place[]): Promise<'end' | 'rejoin'> {
     const { untilEnd, handlers } = this.#options

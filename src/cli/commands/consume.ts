@@ -13,8 +13,8 @@ import {
 import { matchingTopics } from '../client/topics.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { type DataFormat, parseData } from '../data-format.ts'
-import { UsageError } from '../exit.ts'
-import { counted, isTerminal, note, Progress, write } from '../output.ts'
+import { endSignals, UsageError } from '../exit.ts'
+import { counted, isTerminal, note, Progress, whenReaderIsGone, write } from '../output.ts'
 import { compilePattern, formatJson, formatText } from '../record-text.ts'
 
 export interface ConsumeOptions extends ClusterCommandOptions {
@@ -43,6 +43,8 @@ export interface ConsumeOptions extends ClusterCommandOptions {
 interface Reading {
   run(): Promise<void>
   stop(): void
+  /** For a reader that others would wait for. */
+  abandon?(): Promise<void>
 }
 
 export async function consume(topics: readonly string[], options: ConsumeOptions): Promise<void> {
@@ -56,9 +58,16 @@ export async function consume(topics: readonly string[], options: ConsumeOptions
     const printer = new Printer(print, options, () => reading?.stop())
     const names = await matchingTopics(cluster, topics)
     reading = await createReading(cluster, names, { from, until }, options, printer)
-    const stop = () => reading.stop()
+    const stop = () => {
+      cluster.stopWaiting()
+      reading.stop()
+    }
+    whenReaderIsGone(async () => {
+      cluster.stopWaiting()
+      await reading.abandon?.()
+    })
     // A second signal meets no handler and ends the process.
-    process.once('SIGINT', stop).once('SIGTERM', stop)
+    for (const signal of endSignals) process.once(signal, stop)
     if (isTerminal() && options.exit !== true && options.last === undefined && until === undefined) {
       note(`Waiting for records of ${names.join(', ')}; Ctrl-C ends, --from beginning shows earlier ones`)
     }
@@ -66,7 +75,7 @@ export async function consume(topics: readonly string[], options: ConsumeOptions
       await reading.run()
       await printer.end()
     } finally {
-      process.off('SIGINT', stop).off('SIGTERM', stop)
+      for (const signal of endSignals) process.off(signal, stop)
     }
     note(`${counted(printer.count, 'record')} read from ${names.join(', ')}`)
   })

@@ -1,11 +1,12 @@
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../base/index.ts'
 import type { Codec } from '../../protocol/index.ts'
 import { Producer } from '../client/producer.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { type DataFormat, parseData } from '../data-format.ts'
-import { UsageError } from '../exit.ts'
+import { endSignals, UsageError } from '../exit.ts'
 import { LineSplitter } from '../lines.ts'
 import { counted, note, Progress, show } from '../output.ts'
 import { type LineFormat, type LineRecord, parseHeader, parseJsonLine, parseTextLine } from '../record-text.ts'
@@ -49,15 +50,18 @@ export async function produce(topic: string, options: ProduceOptions): Promise<v
       return { record, partition: options.partition ?? partition }
     })
     // What was read is sent and told; a second signal meets no handler and ends the process.
-    const stop = () => lines.stop()
-    process.once('SIGINT', stop).once('SIGTERM', stop)
+    const stop = () => {
+      cluster.stopWaiting()
+      lines.stop()
+    }
+    for (const signal of endSignals) process.once(signal, stop)
     let failure: unknown
     try {
       await lines.run()
     } catch (error) {
       failure = error
     } finally {
-      process.off('SIGINT', stop).off('SIGTERM', stop)
+      for (const signal of endSignals) process.off(signal, stop)
     }
     // Also when something failed: what was acknowledged is there.
     await report(topic, options, producer)
@@ -87,6 +91,9 @@ interface Input {
 
 async function openInput(file: string | undefined): Promise<Input> {
   if (file === undefined) return { stream: process.stdin, name: 'Line' }
+  if ((await stat(file).catch(() => undefined))?.isDirectory() === true) {
+    throw new UsageError(`--file ${file}: a folder; allowed is a file of lines`)
+  }
   const stream = createReadStream(file, { highWaterMark: flushBytes })
   await new Promise<void>((resolve, reject) => {
     stream.once('open', () => resolve())

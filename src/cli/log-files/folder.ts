@@ -40,7 +40,10 @@ export type LogPath =
 export async function openLogPath(given: string): Promise<LogPath> {
   const path = resolve(given)
   const found = await stat(path).catch(() => undefined)
-  if (found === undefined) throw new UsageError(`There is no file or folder ${given}`)
+  if (found === undefined) {
+    const hint = /-\d+\/?$/.test(given) ? ": a partition's folder is made with its first record" : ''
+    throw new UsageError(`There is no file or folder ${given}${hint}`)
+  }
   if (found.isFile()) {
     const partition = await readPartitionFolder(dirname(path))
     const segment = partition?.segments.find((each) => each.path === path)

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { constants, readFileSync } from 'node:fs'
 import { copyFile, link, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DirectoryLockedError, FileError, systemCodeOf } from '../errors.ts'
 import type { DirectoryLock } from '../ports.ts'
+import { fillWithRandomBytes } from './random-bytes.ts'
 
 /**
  * A folder's lock is the file `.lock` inside it, which names its holder. Node has no flock, so a lock outlives a killed
@@ -64,11 +64,13 @@ export async function directoryLockHolder(path: string): Promise<number | undefi
 
 /** Makes `lockPath` name this process. Throws `DirectoryLockedError` when it names another one that is alive. */
 async function acquire(folder: string, lockPath: string): Promise<Holder> {
+  const token = Buffer.alloc(9)
+  fillWithRandomBytes(token)
   const mine: Holder = {
     pid: process.pid,
     startTime: startTimeOf(process.pid),
     bootId: bootId(),
-    token: randomBytes(9).toString('hex'),
+    token: token.toString('hex'),
   }
   // The file is complete before it gets the lock's name: nobody ever reads half a holder.
   const draft = `${lockPath}.${mine.token}`

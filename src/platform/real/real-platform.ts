@@ -1,18 +1,16 @@
-import { randomFillSync } from 'node:crypto'
 import type { Clock, Platform, Timer, Timers } from '../ports.ts'
 import { ByteRandom } from '../random.ts'
 import { RealFiles } from './files.ts'
 import { RealNetwork } from './network.ts'
 import { RealOffload } from './offload.ts'
+import { fillWithRandomBytes } from './random-bytes.ts'
 
 /** The operating system through Node. Several in one process share the directory locks and the workers. */
 export function createRealPlatform(): Platform {
   return {
     clock: realClock,
     timers: realTimers,
-    random: new ByteRandom((target) => {
-      randomFillSync(target)
-    }),
+    random: new ByteRandom(fillWithRandomBytes),
     files: new RealFiles(),
     network: new RealNetwork(),
     offload: realOffload,

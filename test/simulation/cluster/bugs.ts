@@ -1,3 +1,5 @@
+import type { BrokerId } from '../../../src/base/index.ts'
+import { PartitionRules } from '../../../src/controller/partition-change.ts'
 import { openLogManager } from '../../../src/log/index.ts'
 import { InSyncReplicas } from '../../../src/replication/in-sync-replicas.ts'
 import { Partition } from '../../../src/replication/partition.ts'
@@ -75,22 +77,22 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
     install: () => replacing(Partition, 'checkReplica', { call: (checkReplica) => checkReplica(-1) }),
   },
 
-  'a follower cuts less than the leader says': {
-    firstSeed: 23,
+  'replicas that lack records are elected': {
+    firstSeed: 4,
+    options: { faults: ['kill', 'power-loss', 'kill-two', 'isolate'] },
     install: () =>
-      replacing(Partition, 'truncateToLeader', {
-        call: (truncate, [leaderEpoch, { epoch, endOffset }]) =>
-          truncate(leaderEpoch, { epoch, endOffset: endOffset + 1 }),
+      replacing(PartitionRules, 'change', {
+        call: (change, [topic, partition, target]) => {
+          const { isr } = target
+          if (isr === undefined || isr.includes(partition.leader)) return change(topic, partition, target)
+          const stays = (replica: BrokerId) => isr.includes(replica) || !partition.isr.includes(replica)
+          return change(topic, partition, { ...target, isr: partition.replicas.filter(stays) })
+        },
       }),
   },
 
-  'replicas that lack records are elected': {
-    firstSeed: 1,
-    options: { faults: ['kill-two', 'isolate', 'kill'], settings: ['unclean.leader.election.enable=true'] },
-  },
-
   'an answer comes before the sync': {
-    firstSeed: 1,
+    firstSeed: 16,
     options: { faults: ['power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
   },
 }

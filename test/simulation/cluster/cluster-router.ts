@@ -17,7 +17,7 @@ interface Leader {
  * Finds nodes as real clients do: leaders through Metadata, whose older leader epochs are ignored, and coordinators through
  * FindCoordinator, asked of whichever node answers. What was found is kept until it is refused.
  */
-export class ClusterRouter implements Router {
+class ClusterRouter implements Router {
   readonly #client: Client
   readonly #anybody: Anybody
   readonly #leaders = new Map<string, Leader>()

@@ -340,6 +340,8 @@ test('what can not be made is refused', () => {
     () => faults.failNext({ api: 'Produces' as never, error }),
     () => faults.failNext({ api: 'SaslHandshake' as never, error }),
     () => faults.failNext({ error, times: 0 }),
+    () => faults.failNext({ error, topics: 'orders' } as never),
+    () => faults.disconnect({ groupId: 'g' } as never),
     () => faults.failNext({ error, times: 1.5 }),
     () => faults.delay({}, -1),
     () => faults.delay({}, Number.NaN),
@@ -347,5 +349,7 @@ test('what can not be made is refused', () => {
   ]) {
     expect(wrong).toThrow(ConfigError)
   }
+  expect(() => faults.delay({ api: 'produce' as never }, 1)).toThrow('did you mean Produce?')
+  expect(() => faults.failNext({ error: 'NOT_LEADER_OR_FOLOWER' as never })).toThrow('NOT_LEADER_OR_FOLLOWER?')
   expect(faults).toHaveProperty('isActive', false)
 })

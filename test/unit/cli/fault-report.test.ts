@@ -27,7 +27,7 @@ describe('reportOf()', () => {
     [new FileError('write', '/x', 'EIO'), /^Cannot write \/x \(EIO\)$/],
     [new DirectoryLockedError('/x', 12, false), /in use by process 12/],
     [
-      new ClusterUnreachableError('Gone', { cause: new FileError('read', '/x', 'EIO') }),
+      new ClusterUnreachableError('Gone', { retriable: true, cause: new FileError('read', '/x', 'EIO') }),
       /^Gone: Cannot read \/x \(EIO\)$/,
     ],
   ])('a fault that is expected is one sentence: %s', (error, text) => {

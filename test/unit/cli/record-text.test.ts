@@ -61,6 +61,7 @@ describe('a line of JSON', () => {
     ['{"partition":"0"}', 'partition'],
     ['{"timestamp":1.5}', 'timestamp'],
     ['{"headers":"a=b"}', 'headers'],
+    ['{"key":"k","payload":"v"}', 'payload: allowed is only key,'],
     ['{"headers":[{"value":"b"}]}', 'headers'],
     ['{"valueBase64":"%%"}', 'valueBase64'],
     ['{"valueBase64":"/w==","value":"a"}', 'valueBase64'],

@@ -160,6 +160,23 @@ describe('the first boot of a quorum', () => {
     )
   })
 
+  test('does not take the word of one that follows a cluster and knows none of its voters', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id))
+        await nodes[2]!.start()
+        nodes[2]!.formation = { clusterId: 'cluster-of-1', voters: [] }
+        await nodes[0]!.start()
+        await nodes[1]!.start()
+        await pass(nodes[0]!.host, 3000)
+        expect(nodes.slice(0, 2).map(({ formation }) => formation)).toEqual([undefined, undefined])
+        nodes[2]!.formation = formedByOne as unknown as Formation
+        await pass(nodes[0]!.host, 3000)
+        expect(nodes.slice(0, 2).map(({ formation }) => formation)).toEqual([formedByOne, formedByOne])
+      }),
+    )
+  })
+
   test('nodes that mean different quorums refuse each other, and say what differs', async () => {
     await Promise.all(
       within(async (simulation) => {
