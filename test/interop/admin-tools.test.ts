@@ -295,7 +295,11 @@ describeWithPeer('kafka-compiled', "Apache Kafka's administration tools", (peer)
       [all, 'group.initial.rebalance.delay.ms=3', /InvalidRequestException: Cannot update .*group\./],
       [all, 'offset.metadata.max.bytes=3', /InvalidRequestException: Cannot update .*offset\./],
       [all, 'offsets.retention.minutes=3', /InvalidRequestException: Cannot update .*offsets\./],
-      [['--entity-type', 'groups', '--entity-name', 'g'], 'consumer.session.timeout.ms=50000', /InvalidConfigurationException: Groups/],
+      [
+        ['--entity-type', 'groups', '--entity-name', 'g'],
+        'consumer.session.timeout.ms=50000',
+        /InvalidConfigurationException: Groups/,
+      ],
       [['--entity-type', 'client-metrics', '--entity-name', 'c'], 'interval.ms=60000', /Resource type 16/],
       [['--entity-type', 'broker-loggers', '--entity-name', '1'], 'kafka=DEBUG', /kafka/],
       [['--entity-type', 'clients', '--entity-name', 'c'], 'producer_byte_rate=1', /DESCRIBE_CLIENT_QUOTAS/],
