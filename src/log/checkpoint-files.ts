@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type LeaderEpoch, type Offset, type Uuid, uuidToBytes, zeroUuid } from '../base/index.ts'
+import { isUuid, type LeaderEpoch, type Offset, type Uuid, zeroUuid } from '../base/index.ts'
 import type { Files } from '../platform/index.ts'
 import type { EpochEntry } from './epoch-cache.ts'
 import { StorageError } from './errors.ts'
@@ -105,8 +105,8 @@ export async function readPartitionMetadata(files: Files, directory: string): Pr
   }
   const match = /^version: 0\ntopic_id: (\S{22})\n$/.exec(content.toString('utf8'))
   const topicId = match?.[1]
-  if (topicId === undefined || uuidToBytes(topicId) === undefined || topicId === zeroUuid) {
+  if (topicId === undefined || !isUuid(topicId) || topicId === zeroUuid) {
     throw new StorageError(`File ${path} is damaged: it names no topic id`, path)
   }
-  return topicId as Uuid
+  return topicId
 }

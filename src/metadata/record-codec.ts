@@ -1,5 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
-import { type BrokerEpoch, type BrokerId, messageOf, RookeryError, type Uuid, uuidToBytes } from '../base/index.ts'
+import { type BrokerEpoch, type BrokerId, isUuid, messageOf, RookeryError, type Uuid } from '../base/index.ts'
 import type { Endpoint, LeaderRecoveryState, MetadataRecord, SupportedFeature } from './records.ts'
 
 /** Bytes that are no metadata records, or records of a newer Rookery than this one. */
@@ -347,7 +347,7 @@ class Fields {
 
   uuid(): Uuid {
     const text = this.string()
-    if (uuidToBytes(text) === undefined) this.#refuse('is no UUID')
+    if (!isUuid(text)) this.#refuse('is no UUID')
     return text as Uuid
   }
 

@@ -1,9 +1,8 @@
 import { join, resolve } from 'node:path'
-import type { BrokerId, Uuid } from '../base/index.ts'
+import { addressText, type BrokerId, isUuid, type Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import {
   AcceptedStreams,
-  endpointOf,
   type Formation,
   formQuorum,
   NodeServer,
@@ -128,8 +127,7 @@ export class NodePeers {
       return { clusterId: meta.clusterId, metadataDirectoryId: meta.directoryId, voters: undefined }
     }
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
-    const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
-    this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
+    this.#directoryId = forming !== undefined && isUuid(forming) ? forming : await this.#nameDirectory()
     const givenId = meta?.clusterId ?? this.#config.values.clusterId
     this.#isIdentified = true
     const formation: Formation = await formQuorum({
@@ -221,7 +219,7 @@ export class NodePeers {
       configuredVoters: [...this.#targets].map(([id, target]) => ({
         id,
         directoryId: '',
-        endpoint: endpointOf(target),
+        endpoint: addressText(target),
       })),
       voters: this.#voters.map(({ id, directoryId, endpoint }) => ({ id, directoryId, endpoint: endpoint ?? '' })),
       ...(leaderId === null ? {} : { leaderId }),

@@ -1,3 +1,4 @@
+import { addressText } from '../../base/index.ts'
 import type { Clock, Random, Timers } from '../../platform/index.ts'
 import type { Membership, Message, NodeId, RaftReceiver, RaftTransport, Voter } from '../../raft/index.ts'
 import type { NodeMessages, RaftMessage, RpcNetwork, RpcTarget, StreamMethod } from '../../rpc/index.ts'
@@ -140,7 +141,7 @@ export class PeerTransport implements RaftTransport {
 
   #link(id: NodeId, target: RpcTarget, method: StreamMethod, onDown: () => void): PeerLink {
     const { network, messages, platform, identity, logger } = this.#options
-    const log = logger.child({ peer: id, address: `${target.host}:${target.port}` })
+    const log = logger.child({ peer: id, address: addressText(target) })
     let wasTold = false
     return new PeerLink({
       network,
