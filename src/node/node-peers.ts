@@ -215,7 +215,6 @@ export class NodePeers {
       nodeId: this.#config.nodeId,
       directoryId: this.#directoryId,
       incarnationId: this.#incarnationId,
-      softwareVersion: '',
       configuredVoters: [...this.#targets].map(([id, target]) => ({
         id,
         directoryId: '',
