@@ -10,7 +10,7 @@ import {
   protocolVersion,
 } from '../coordination/index.ts'
 import { readMetaProperties } from '../log/index.ts'
-import type { Platform } from '../platform/index.ts'
+import { type Platform, replaceFile } from '../platform/index.ts'
 import type { Voter } from '../raft/index.ts'
 import {
   type NodeDescription,
@@ -178,17 +178,9 @@ export class NodePeers {
   async #nameDirectory(): Promise<Uuid> {
     const { files, random } = this.#platform
     const directory = this.#directory
-    const path = join(directory, formingFile)
     const directoryId = random.uuid()
     await files.makeDirectory(directory)
-    const file = await files.open(path, 'create')
-    try {
-      await file.write([Buffer.from(directoryId)], 0)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await files.syncDirectory(directory)
+    await replaceFile(files, directory, formingFile, Buffer.from(directoryId))
     return directoryId
   }
 
