@@ -234,22 +234,15 @@ function isReadCommitted({ isolationLevel }: FetchRequest): boolean {
 }
 
 function fetchPartition(topic: string, topicId: Uuid, asked: RequestedPartition): FetchPartition {
-  return {
-    topic,
-    partition: asked.partition,
-    fetchOffset: asked.fetchOffset,
-    maxBytes: asked.partitionMaxBytes,
-    currentLeaderEpoch: epochOf(asked.currentLeaderEpoch),
-    lastFetchedEpoch: epochOf(asked.lastFetchedEpoch),
-    logStartOffset: Math.max(0, asked.logStartOffset),
-    ...(topicId === zeroUuid ? {} : { topicId }),
-  }
+  return { topic, ...whatIsAsked(asked), ...(topicId === zeroUuid ? {} : { topicId }) }
 }
 
 function askedPartition(topic: string | undefined, topicId: Uuid, asked: RequestedPartition): AskedPartition {
+  return { topic, topicId, ...whatIsAsked(asked) }
+}
+
+function whatIsAsked(asked: RequestedPartition) {
   return {
-    topic,
-    topicId,
     partition: asked.partition,
     fetchOffset: asked.fetchOffset,
     maxBytes: asked.partitionMaxBytes,

@@ -41,6 +41,11 @@ export function uuidToBytes(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined
 }
 
+/** Whether `text` is the text form of some UUID. */
+export function isUuid(text: string): text is Uuid {
+  return uuidToBytes(text) !== undefined
+}
+
 /** One partition of one topic, by name. */
 export interface TopicPartition {
   readonly topic: string

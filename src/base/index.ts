@@ -3,6 +3,7 @@
  *
  * Row 0 of the layers. Nothing here reads a clock, draws randomness or does I/O.
  */
+export { addressText } from './address.ts'
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Deferred, deferred } from './deferred.ts'
 export { Deque } from './deque.ts'
@@ -12,6 +13,7 @@ export {
   type BrokerEpoch,
   type BrokerId,
   type ControllerEpoch,
+  isUuid,
   type LeaderEpoch,
   type Offset,
   type PartitionEpoch,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { type LeaderEpoch, type Offset, type Uuid, uuidToBytes, zeroUuid } from '../base/index.ts'
-import type { Files } from '../platform/index.ts'
+import { isUuid, type LeaderEpoch, type Offset, type Uuid, zeroUuid } from '../base/index.ts'
+import { type Files, replaceFile } from '../platform/index.ts'
 import type { EpochEntry } from './epoch-cache.ts'
 import { StorageError } from './errors.ts'
 
@@ -12,25 +12,6 @@ const leaderEpochFile = 'leader-epoch-checkpoint'
 export const partitionMetadataFile = 'partition.metadata'
 
 const maxCheckpointBytes = 256 * 1024 * 1024
-
-/**
- * Replaces the file at `path` as a whole: after a crash it holds the old content or the new one, never a part. Durable
- * when it resolves.
- */
-export async function writeAtomically(files: Files, directory: string, name: string, content: Buffer): Promise<void> {
-  const path = join(directory, name)
-  const temporary = `${path}.tmp`
-  const handle = await files.open(temporary, 'create')
-  try {
-    await handle.truncate(0)
-    await handle.write([content], 0)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  await files.rename(temporary, path)
-  await files.syncDirectory(directory)
-}
 
 /** Lines of a checkpoint: version 0, how many follow, then the lines. Empty when there is no file. */
 async function readLines(files: Files, path: string): Promise<readonly string[]> {
@@ -71,7 +52,7 @@ export async function writeOffsets(
     const dash = partition.lastIndexOf('-')
     lines.push(`${partition.slice(0, dash)} ${partition.slice(dash + 1)} ${offset}`)
   }
-  await writeAtomically(files, directory, name, checkpointText(lines))
+  await replaceFile(files, directory, name, checkpointText(lines))
 }
 
 /** Epochs of one partition, as `epoch startOffset` lines. */
@@ -88,7 +69,7 @@ export async function readEpochs(files: Files, directory: string): Promise<reado
 
 export async function writeEpochs(files: Files, directory: string, entries: readonly EpochEntry[]): Promise<void> {
   const lines = entries.map((entry) => `${entry.epoch} ${entry.startOffset}`)
-  await writeAtomically(files, directory, leaderEpochFile, checkpointText(lines))
+  await replaceFile(files, directory, leaderEpochFile, checkpointText(lines))
 }
 
 /** What `partition.metadata` holds: whose partition this folder is. */
@@ -105,8 +86,8 @@ export async function readPartitionMetadata(files: Files, directory: string): Pr
   }
   const match = /^version: 0\ntopic_id: (\S{22})\n$/.exec(content.toString('utf8'))
   const topicId = match?.[1]
-  if (topicId === undefined || uuidToBytes(topicId) === undefined || topicId === zeroUuid) {
+  if (topicId === undefined || !isUuid(topicId) || topicId === zeroUuid) {
     throw new StorageError(`File ${path} is damaged: it names no topic id`, path)
   }
-  return topicId as Uuid
+  return topicId
 }

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import type { DirectoryLock } from '../platform/index.ts'
+import { type DirectoryLock, replaceFile } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
@@ -11,7 +11,6 @@ import {
   readOffsets,
   readPartitionMetadata,
   recoveryPointFile,
-  writeAtomically,
   writeOffsets,
 } from './checkpoint-files.ts'
 import { Coalesced } from './coalesced.ts'
@@ -413,7 +412,7 @@ export class LogDirectory implements LogHost {
       if (this.#error === undefined) {
         await Promise.all([this.saveRecoveryPoints(), this.saveLogStarts(), this.saveHighWatermarks()])
         const marker = Buffer.from(JSON.stringify({ version: 0, brokerEpoch: brokerEpoch ?? -1 }))
-        if (isSound) await writeAtomically(files, this.path, cleanShutdownFile, marker)
+        if (isSound) await replaceFile(files, this.path, cleanShutdownFile, marker)
       }
     } catch (error) {
       this.#logger.error({ error }, 'log directory was not shut down cleanly')

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Uuid } from '../base/index.ts'
-import type { Files } from '../platform/index.ts'
-import { writeAtomically } from './checkpoint-files.ts'
+import { type Files, replaceFile } from '../platform/index.ts'
 import { StorageError } from './errors.ts'
 
 const metaPropertiesFile = 'meta.properties'
@@ -37,5 +36,5 @@ export async function readMetaProperties(files: Files, directory: string): Promi
 
 export async function writeMetaProperties(files: Files, directory: string, meta: MetaProperties): Promise<void> {
   const text = `#\nversion=1\ncluster.id=${meta.clusterId}\nnode.id=${meta.nodeId}\ndirectory.id=${meta.directoryId}\n`
-  await writeAtomically(files, directory, metaPropertiesFile, Buffer.from(text))
+  await replaceFile(files, directory, metaPropertiesFile, Buffer.from(text))
 }

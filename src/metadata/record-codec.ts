@@ -2,6 +2,7 @@ import { Packr, Unpackr } from 'msgpackr'
 import {
   type BrokerEpoch,
   type BrokerId,
+  isUuid,
   messageOf,
   ownCopy,
   RookeryError,
@@ -355,7 +356,7 @@ class Fields {
 
   uuid(): Uuid {
     const text = this.string()
-    if (uuidToBytes(text) === undefined) this.#refuse('is no UUID')
+    if (!isUuid(text)) this.#refuse('is no UUID')
     return text as Uuid
   }
 

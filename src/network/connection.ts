@@ -1,3 +1,4 @@
+import { addressText } from '../base/index.ts'
 import type { Socket } from '../platform/index.ts'
 import { FrameError } from './errors.ts'
 import { foreignProtocol, httpRefusal } from './foreign-protocol.ts'
@@ -98,7 +99,7 @@ export class Connection implements ConnectionFacts {
     this.remoteAddress = socket.remoteAddress
     this.localAddress = socket.localAddress
     this.localPort = socket.localPort
-    this.peer = `${socket.remoteAddress.includes(':') ? `[${socket.remoteAddress}]` : socket.remoteAddress}:${socket.remotePort}`
+    this.peer = addressText({ host: socket.remoteAddress, port: socket.remotePort })
     this.#reader = new FrameReader(host.maxRequestBytes, host.framePool)
     this.#lastActiveMs = host.monotonic()
     this.#lastWrittenMs = this.#lastActiveMs

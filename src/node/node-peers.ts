@@ -1,9 +1,8 @@
 import { join, resolve } from 'node:path'
-import type { BrokerId, Uuid } from '../base/index.ts'
+import { addressText, type BrokerId, isUuid, type Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import {
   AcceptedStreams,
-  endpointOf,
   type Formation,
   formQuorum,
   NodeServer,
@@ -11,7 +10,7 @@ import {
   protocolVersion,
 } from '../coordination/index.ts'
 import { readMetaProperties } from '../log/index.ts'
-import type { Platform } from '../platform/index.ts'
+import { type Platform, replaceFile } from '../platform/index.ts'
 import type { Voter } from '../raft/index.ts'
 import {
   type NodeDescription,
@@ -128,8 +127,7 @@ export class NodePeers {
       return { clusterId: meta.clusterId, metadataDirectoryId: meta.directoryId, voters: undefined }
     }
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
-    const isNamed = forming !== undefined && /^[\w-]{22}$/.test(forming)
-    this.#directoryId = isNamed ? (forming as Uuid) : await this.#nameDirectory()
+    this.#directoryId = forming !== undefined && isUuid(forming) ? forming : await this.#nameDirectory()
     const givenId = meta?.clusterId ?? this.#config.values.clusterId
     this.#isIdentified = true
     const formation: Formation = await formQuorum({
@@ -180,17 +178,9 @@ export class NodePeers {
   async #nameDirectory(): Promise<Uuid> {
     const { files, random } = this.#platform
     const directory = this.#directory
-    const path = join(directory, formingFile)
     const directoryId = random.uuid()
     await files.makeDirectory(directory)
-    const file = await files.open(path, 'create')
-    try {
-      await file.write([Buffer.from(directoryId)], 0)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await files.syncDirectory(directory)
+    await replaceFile(files, directory, formingFile, Buffer.from(directoryId))
     return directoryId
   }
 
@@ -217,11 +207,10 @@ export class NodePeers {
       nodeId: this.#config.nodeId,
       directoryId: this.#directoryId,
       incarnationId: this.#incarnationId,
-      softwareVersion: '',
       configuredVoters: [...this.#targets].map(([id, target]) => ({
         id,
         directoryId: '',
-        endpoint: endpointOf(target),
+        endpoint: addressText(target),
       })),
       voters: this.#voters.map(({ id, directoryId, endpoint }) => ({ id, directoryId, endpoint: endpoint ?? '' })),
       ...(leaderId === null ? {} : { leaderId }),

@@ -1,4 +1,4 @@
-import { RookeryError } from '../base/index.ts'
+import { addressText, RookeryError } from '../base/index.ts'
 
 /** A call on a file or folder failed. `systemCode` decides what to do: ENOSPC, EIO, ENOENT, EACCES, EFBIG ... */
 export class FileError extends RookeryError {
@@ -26,7 +26,7 @@ export class NetworkError extends RookeryError {
   readonly systemCode: string
 
   constructor(operation: string, host: string, port: number, systemCode: string, options?: { cause?: unknown }) {
-    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+    const address = addressText({ host, port })
     super(`Cannot ${operation} ${operation === 'listen' ? 'on' : 'to'} ${address} (${systemCode})`, options)
     this.operation = operation
     this.address = address

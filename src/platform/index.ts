@@ -4,12 +4,13 @@
  * Above this folder nothing reads a clock, draws a random number, sets a timer or opens a file or socket directly; that is
  * what lets a whole node, and a whole cluster, run in one process from one seed.
  *
- *   ports.ts      the contract: read it first; every comment there binds both implementations
- *   errors.ts     what they throw
- *   real/         Node: `createRealPlatform`
- *   memory/       files that live as long as the process: `createMemoryFiles`
- *   manual/       Node, with a clock that a test moves: `createManualPlatform`
- *   simulated/    virtual time, network and disk from a seed: a face of its own, so that a node does not load it
+ *   ports.ts        the contract: read it first; every comment there binds both implementations
+ *   errors.ts       what they throw
+ *   replace-file.ts a small file as a whole, over the port
+ *   real/           Node: `createRealPlatform`
+ *   memory/         files that live as long as the process: `createMemoryFiles`
+ *   manual/         Node, with a clock that a test moves: `createManualPlatform`
+ *   simulated/      virtual time, network and disk from a seed: a face of its own, so that a node does not load it
  *
  * Everything runs on the event loop of the caller, apart from the asynchronous calls of `Files` (libuv's thread pool) and
  * offloaded tasks (worker threads, started with the first task).
@@ -48,3 +49,4 @@ export type {
 } from './ports.ts'
 export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'
+export { replaceFile } from './replace-file.ts'

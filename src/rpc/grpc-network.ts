@@ -11,7 +11,7 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js'
-import { messageOf } from '../base/index.ts'
+import { addressText, messageOf } from '../base/index.ts'
 import { RpcError, type RpcFailure } from './errors.ts'
 import type {
   CallMethod,
@@ -74,7 +74,7 @@ class GrpcChannel implements RpcChannel {
   #isClosed = false
 
   constructor(target: RpcTarget) {
-    this.#address = addressOf(target)
+    this.#address = addressText(target)
     this.#client = new Client(this.#address, credentials.createInsecure(), channelOptions)
   }
 
@@ -210,7 +210,7 @@ async function listen(options: RpcListenOptions, service: RpcService): Promise<R
     SendSnapshot: streamHandler('SendSnapshot', service),
   })
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(addressOf(options), ServerCredentials.createInsecure(), (error, bound) => {
+    server.bindAsync(addressText(options), ServerCredentials.createInsecure(), (error, bound) => {
       if (error === null) resolve(bound)
       else reject(bindError(options, error))
     })
@@ -226,7 +226,7 @@ async function listen(options: RpcListenOptions, service: RpcService): Promise<R
 
 function bindError(options: RpcListenOptions, error: Error): RpcError {
   const reason = /\bEADDRINUSE\b/.test(error.message) ? 'address-in-use' : 'unavailable'
-  return new RpcError(reason, `${addressOf(options)}: cannot listen: ${error.message}`, { cause: error })
+  return new RpcError(reason, `${addressText(options)}: cannot listen: ${error.message}`, { cause: error })
 }
 
 interface UnaryCall {
@@ -293,8 +293,4 @@ const serviceDefinition: ServiceDefinition = {
 /** A view of the same memory. */
 function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-function addressOf({ host, port }: RpcTarget): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -113,7 +113,6 @@ export interface NodeDescription {
   readonly nodeId: number
   readonly directoryId: string
   readonly incarnationId: string
-  readonly softwareVersion: string
   readonly configuredVoters: readonly RaftVoter[]
   readonly voters: readonly RaftVoter[]
   readonly leaderId?: number

@@ -27,16 +27,9 @@ async function createTopic(cluster: ClusterProcesses): Promise<void> {
   expect(topics.map(({ errorCode, errorMessage }) => [errorCode, errorMessage])).toEqual([[0, null]])
 }
 
-async function startWorkload(cluster: ClusterProcesses): Promise<ClusterWorkload> {
-  const workload = new ClusterWorkload({
-    addresses: cluster.ids.map((id) => cluster.address(id)),
-    topic,
-    partitionCount,
-    groupId: 'followers',
-  })
-  await workload.start()
-  await workload.untilAllProgress()
-  return workload
+function startWorkload(cluster: ClusterProcesses): Promise<ClusterWorkload> {
+  const addresses = cluster.ids.map((id) => cluster.address(id))
+  return ClusterWorkload.start({ addresses, topic, partitionCount, groupId: 'followers' })
 }
 
 describe('a cluster of three processes', () => {

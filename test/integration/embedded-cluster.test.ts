@@ -10,16 +10,9 @@ const topic = 'orders'
 const partitionCount = 3
 const declared = { name: topic, partitions: partitionCount, configs: { 'min.insync.replicas': 2 } }
 
-async function startWorkload(cluster: Cluster): Promise<ClusterWorkload> {
-  const workload = new ClusterWorkload({
-    addresses: cluster.nodes.map(({ port }) => `127.0.0.1:${port}`),
-    topic,
-    partitionCount,
-    groupId: 'followers',
-  })
-  await workload.start()
-  await workload.untilAllProgress()
-  return workload
+function startWorkload(cluster: Cluster): Promise<ClusterWorkload> {
+  const addresses = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`)
+  return ClusterWorkload.start({ addresses, topic, partitionCount, groupId: 'followers' })
 }
 
 const inTime = { timeoutMs: 20_000 }

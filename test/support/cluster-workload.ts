@@ -44,7 +44,15 @@ export class ClusterWorkload {
   #isStopping = false
   #running: Promise<unknown> = Promise.resolve()
 
-  constructor(options: WorkloadOptions) {
+  /** At work, each producer and the member. */
+  static async start(options: WorkloadOptions): Promise<ClusterWorkload> {
+    const workload = new ClusterWorkload(options)
+    await workload.#start()
+    await workload.untilAllProgress()
+    return workload
+  }
+
+  private constructor(options: WorkloadOptions) {
     const { topic, partitionCount, groupId } = options
     this.#options = options
     this.#producers = Array.from(
@@ -55,7 +63,7 @@ export class ClusterWorkload {
   }
 
   /** Joins the group, and works until `stop`. */
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     await this.#once(
       () => this.#coordinator(),
       (client) => this.#member.join(client),

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { addressText } from '../../base/index.ts'
 import { apis } from '../../protocol/index.ts'
 import { type Address, type Cluster, parseBootstrapServers } from '../client/cluster.ts'
 import { BrokerConnection } from '../client/connection.ts'
@@ -29,7 +30,7 @@ export async function checkBootstrap(
   const findings: DoctorFinding[] = []
   for (const address of parseBootstrapServers(bootstrapServers)) {
     const reached = await reach(address, platform, timeoutMs)
-    const name = nameOf(address)
+    const name = addressText(address)
     if (reached.fault === undefined) {
       findings.push(ok('bootstrap', `${name} is a broker${ipsText(reached)}`))
     } else {
@@ -53,10 +54,10 @@ export async function checkAdvertised(
   const isRemote = !(await Promise.all(bootstrap.map(({ host }) => isThisMachine(host)))).includes(true)
   return await Promise.all(
     brokers.map(async ({ nodeId, host, port }) => {
-      const name = nameOf({ host, port })
+      const name = addressText({ host, port })
       const reached = await reach({ host, port }, cluster.platform, timeoutMs)
       const broker = `Broker ${nodeId} tells clients to use ${name}`
-      const setting = `set advertised.listeners=PLAINTEXT://${nameOf(bootstrap[0]!)} on broker ${nodeId}`
+      const setting = `set advertised.listeners=PLAINTEXT://${addressText(bootstrap[0]!)} on broker ${nodeId}`
       const isLocal = isLoopback(host) || reached.ips.some(isLoopback)
       if (isUnspecified(host)) return fail('reach', `${broker}, which is no address to connect to`, setting)
       const isSame = reached.fault === undefined && reached.clusterId === clusterId
@@ -130,10 +131,6 @@ function isLoopback(host: string): boolean {
 
 function isUnspecified(host: string): boolean {
   return host === '0.0.0.0' || host === '::' || host === ''
-}
-
-function nameOf({ host, port }: Address): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
 /** ` (127.0.0.1, ::1)`; nothing for an address that is a number. */

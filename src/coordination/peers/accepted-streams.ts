@@ -91,13 +91,6 @@ export class AcceptedStreams {
     return false
   }
 
-  /** Milliseconds since the node said anything over a stream that is open; undefined when it has none. */
-  silentMs(nodeId: number): number | undefined {
-    const nowMs = this.#options.platform.clock.monotonic()
-    const heard = [...this.#callers].filter(({ hello }) => hello.nodeId === nodeId).map((each) => each.lastHeardMs)
-    return heard.length === 0 ? undefined : nowMs - Math.max(...heard)
-  }
-
   #greet(hello: Hello | undefined, stream: RpcStream): Caller {
     const { identity, platform, messages } = this.#options
     if (hello === undefined) throw new RpcError('invalid-message', 'A stream begins with a hello')

@@ -1,4 +1,4 @@
-import type { Uuid } from '../../base/index.ts'
+import { isUuid, type Uuid } from '../../base/index.ts'
 import type { Hello } from '../../rpc/index.ts'
 
 /** Who a node is to its peers. */
@@ -32,7 +32,7 @@ export function refusalOf(hello: Hello, own: NodeIdentity): string | undefined {
   if (hello.toNodeId !== own.nodeId) {
     return `This is node ${own.nodeId}, and node ${hello.nodeId} takes it for node ${hello.toNodeId}: its controller.quorum.voters is wrong`
   }
-  if (!/^[\w-]{22}$/.test(hello.directoryId) || !/^[\w-]{22}$/.test(hello.incarnationId)) {
+  if (!isUuid(hello.directoryId) || !isUuid(hello.incarnationId)) {
     return `Node ${hello.nodeId} does not say which directory and run it is`
   }
   return undefined

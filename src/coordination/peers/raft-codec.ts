@@ -1,4 +1,4 @@
-import { ownCopy, type Uuid } from '../../base/index.ts'
+import { isUuid, ownCopy, type Uuid } from '../../base/index.ts'
 import type { Entry, EntryType, LogIndex, Message, NodeId, SnapshotHeader, Term, Voter } from '../../raft/index.ts'
 import {
   type RaftBodies,
@@ -204,8 +204,8 @@ function nodeId(value: number, field: string): NodeId {
 }
 
 function uuid(value: string, field: string): Uuid {
-  if (!/^[\w-]{22}$/.test(value)) throw invalid(`${field} ${value.slice(0, 40)}`)
-  return value as Uuid
+  if (!isUuid(value)) throw invalid(`${field} ${value.slice(0, 40)}`)
+  return value
 }
 
 function invalid(what: string): RpcError {

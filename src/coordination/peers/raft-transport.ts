@@ -1,6 +1,7 @@
+import { addressText } from '../../base/index.ts'
 import type { Clock, Random, Timers } from '../../platform/index.ts'
 import type { Membership, Message, NodeId, RaftReceiver, RaftTransport, Voter } from '../../raft/index.ts'
-import type { NodeMessages, RaftMessage, RpcNetwork, RpcTarget, StreamMethod } from '../../rpc/index.ts'
+import type { NodeMessages, RaftMessage, RpcError, RpcNetwork, RpcTarget, StreamMethod } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { AcceptedStreams } from './accepted-streams.ts'
 import { helloTo, type NodeIdentity } from './identity.ts'
@@ -33,6 +34,13 @@ interface Peer {
   snapshots: PeerLink | undefined
 }
 
+/** What differs between the two streams to a peer. */
+interface LinkEvents {
+  onOpen(): void
+  onDown(error: RpcError): void
+  onCrashed(): void
+}
+
 /** Raft's messages over streams between nodes. */
 export class PeerTransport implements RaftTransport {
   readonly #options: PeerTransportOptions
@@ -61,7 +69,7 @@ export class PeerTransport implements RaftTransport {
 
   start(receiver: RaftReceiver): void {
     this.#receiver = receiver
-    for (const id of this.#options.configured.keys()) this.#connect(id as NodeId, this.#options.configured.get(id)!)
+    for (const [id, target] of this.#options.configured) this.#connect(id as NodeId, target)
   }
 
   setMembership({ voters }: Membership): void {
@@ -118,7 +126,20 @@ export class PeerTransport implements RaftTransport {
     const present = this.#peers.get(id)
     if (present?.target.host === target.host && present.target.port === target.port) return
     if (present !== undefined) this.#disconnect(id, present)
-    const converse = this.#link(id, target, 'Converse', () => this.#receiver?.onUnreachable(id))
+    const converse = this.#link(id, target, 'Converse', {
+      onOpen: () => {
+        this.#faults.delete(id)
+        for (const listener of this.#listeners) listener.onConnected(id)
+      },
+      onDown: ({ message }) => {
+        this.#faults.set(id, message)
+        this.#receiver?.onUnreachable(id)
+      },
+      onCrashed: () => {
+        this.#receiver?.onCrashed(id)
+        for (const listener of this.#listeners) listener.onCrashed(id)
+      },
+    })
     this.#peers.set(id, { target, converse, snapshots: undefined })
     converse.start()
   }
@@ -132,15 +153,19 @@ export class PeerTransport implements RaftTransport {
 
   #snapshotsOf(id: NodeId, peer: Peer): PeerLink {
     if (peer.snapshots === undefined) {
-      peer.snapshots = this.#link(id, peer.target, 'SendSnapshot', () => this.#receiver?.onSnapshotFailed(id))
+      peer.snapshots = this.#link(id, peer.target, 'SendSnapshot', {
+        onOpen() {},
+        onDown: () => this.#receiver?.onSnapshotFailed(id),
+        onCrashed() {}, // the other stream tells
+      })
       peer.snapshots.start()
     }
     return peer.snapshots
   }
 
-  #link(id: NodeId, target: RpcTarget, method: StreamMethod, onDown: () => void): PeerLink {
+  #link(id: NodeId, target: RpcTarget, method: StreamMethod, events: LinkEvents): PeerLink {
     const { network, messages, platform, identity, logger } = this.#options
-    const log = logger.child({ peer: id, address: `${target.host}:${target.port}` })
+    const log = logger.child({ peer: id, address: addressText(target) })
     let wasTold = false
     return new PeerLink({
       network,
@@ -152,22 +177,16 @@ export class PeerTransport implements RaftTransport {
       listener: {
         onOpen: () => {
           wasTold = false
-          if (method === 'Converse') this.#faults.delete(id)
-          if (method === 'Converse') for (const listener of this.#listeners) listener.onConnected(id)
+          events.onOpen()
           log.info({ stream: method }, 'peer connected')
         },
         onMessage: (bytes) => this.#onAnswer(bytes, log),
         onDown: (error) => {
           if (!wasTold) log.warn({ stream: method, reason: error.message }, 'peer not connected')
           wasTold = true
-          if (method === 'Converse') this.#faults.set(id, error.message)
-          onDown()
+          events.onDown(error)
         },
-        onCrashed: () => {
-          if (method !== 'Converse') return
-          this.#receiver?.onCrashed(id)
-          for (const listener of this.#listeners) listener.onCrashed(id)
-        },
+        onCrashed: () => events.onCrashed(),
       },
     })
   }

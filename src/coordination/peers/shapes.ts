@@ -1,3 +1,5 @@
+import { isUuid } from '../../base/index.ts'
+
 /** Whether a value that came from another node has the form that a request must have. */
 export type Shape = (value: unknown) => boolean
 
@@ -6,7 +8,7 @@ export const flag: Shape = (value) => typeof value === 'boolean'
 /** A whole number of JavaScript's safe range. */
 export const whole: Shape = (value) => Number.isSafeInteger(value)
 /** An id in Kafka's text form. */
-export const uuid: Shape = (value) => typeof value === 'string' && /^[\w-]{22}$/.test(value)
+export const uuid: Shape = (value) => typeof value === 'string' && isUuid(value)
 
 export function oneOf(...allowed: readonly string[]): Shape {
   return (value) => typeof value === 'string' && allowed.includes(value)

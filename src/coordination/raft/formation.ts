@@ -1,4 +1,4 @@
-import { deferred, messageOf, type Uuid } from '../../base/index.ts'
+import { addressText, deferred, messageOf, type Uuid } from '../../base/index.ts'
 import type { Timers } from '../../platform/index.ts'
 import type { NodeId, Voter } from '../../raft/index.ts'
 import { type NodeDescription, type NodeMessages, RpcError, type RpcNetwork, type RpcTarget } from '../../rpc/index.ts'
@@ -120,7 +120,7 @@ function contradictionOf(found: ReadonlyMap<number, NodeDescription>, options: F
   const { voters, nodeId, incarnationId, newClusterId, isClusterIdGiven } = options
   const self = found.get(nodeId)
   if (self !== undefined && self.incarnationId !== incarnationId) {
-    const place = `${endpointOf(voters.get(nodeId)!)}, where controller.quorum.voters has node ${nodeId}`
+    const place = `${addressText(voters.get(nodeId)!)}, where controller.quorum.voters has node ${nodeId}`
     return self.nodeId === nodeId
       ? `Two nodes have node.id ${nodeId}: another process answers at ${place}`
       : `Node ${self.nodeId} answers at ${place}`
@@ -151,7 +151,7 @@ function decide(found: ReadonlyMap<number, NodeDescription>, options: FormationO
   return {
     clusterId: newClusterId,
     voters: members.map((id) =>
-      voter(id, id === nodeId ? directoryId : (found.get(id)!.directoryId as Uuid), endpointOf(voters.get(id)!)),
+      voter(id, id === nodeId ? directoryId : (found.get(id)!.directoryId as Uuid), addressText(voters.get(id)!)),
     ),
   }
 }
@@ -181,12 +181,8 @@ function voter(id: number, directoryId: Uuid, endpoint: string): Voter {
   return { id: id as NodeId, directoryId, ...(endpoint === '' ? {} : { endpoint }) }
 }
 
-export function endpointOf({ host, port }: RpcTarget): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
-}
-
 function nameOf(id: number, target: RpcTarget): string {
-  return `${id}@${endpointOf(target)}`
+  return `${id}@${addressText(target)}`
 }
 
 function pause(timers: Timers, signal: AbortSignal): Promise<void> {

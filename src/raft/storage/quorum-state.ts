@@ -1,4 +1,4 @@
-import type { Files } from '../../platform/index.ts'
+import { type Files, replaceFile } from '../../platform/index.ts'
 import type { LogIndex, NodeId, Term } from '../core/types.ts'
 import { seal, unseal } from './encoding.ts'
 
@@ -21,12 +21,12 @@ export interface QuorumStateStore {
   write(state: QuorumState): Promise<void>
 }
 
+const fileName = 'quorum-state'
 const maxFileBytes = 4096
 
 /** The file `quorum-state` in `directory`, which exists: CRC, then `[1, term, votedFor | -1, lastDurableIndex, lastDurableCrc]`. */
 export function quorumStateFile(files: Files, directory: string): QuorumStateStore {
-  const path = `${directory}/quorum-state`
-  const temporaryPath = `${path}.tmp`
+  const path = `${directory}/${fileName}`
   return {
     async read() {
       const sealed = await files.readFile(path, maxFileBytes)
@@ -43,16 +43,7 @@ export function quorumStateFile(files: Files, directory: string): QuorumStateSto
     },
     async write({ term, votedFor, lastDurableIndex, lastDurableCrc }) {
       const sealed = seal([1, term, votedFor ?? -1, lastDurableIndex, lastDurableCrc])
-      const file = await files.open(temporaryPath, 'create')
-      try {
-        await file.truncate(0)
-        await file.write([sealed], 0)
-        await file.sync()
-      } finally {
-        await file.close()
-      }
-      await files.rename(temporaryPath, path)
-      await files.syncDirectory(directory)
+      await replaceFile(files, directory, fileName, sealed)
     },
   }
 }

@@ -14,6 +14,7 @@ import { History, type SimulatedTopic } from '../node/history.ts'
 import { OffsetCommitter } from '../node/offset-committer.ts'
 import { Producer } from '../node/producer.ts'
 import { readAll } from '../node/reading.ts'
+import { named, numbered, runAll } from '../node/run-clients.ts'
 import { Server, serverPort } from '../node/server.ts'
 import { type ClientWorld, Pace, sleep } from '../node/world.ts'
 import { routersOf } from './cluster-router.ts'
@@ -176,47 +177,38 @@ async function runClients(
   const admin = new Client(world, 'admin')
   for (const plan of scenario.topics) topics.push(await createTopic(admin, plan))
   unfinished.delete('setup')
-  const count = (n: number) => Array.from({ length: n }, (_, i) => i)
-  committers.push(
-    ...count(scenario.committerCount).map(
-      (i) => new OffsetCommitter(world, `committer${i}`, topics[0]!, groupsPerCommitter),
-    ),
-  )
-  const clients: readonly (readonly [name: string, client: { run(): Promise<void> }])[] = [
-    ...scenario.producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
-    ...count(scenario.consumerCount).map((i) =>
-      named(`consumer${i}`, (name) => new Consumer(world, name, topics, false)),
-    ),
-    ...count(scenario.memberCount).map((i) => named(`member${i}`, (name) => new GroupMember(world, name, topics))),
-    ...committers.map((committer, i) => named(`committer${i}`, () => committer)),
+  const { producers, consumerCount, memberCount, committerCount } = scenario
+  const committing = numbered('committer', committerCount, (name) => {
+    const committer = new OffsetCommitter(world, name, topics[0]!, groupsPerCommitter)
+    committers.push(committer)
+    return committer
+  })
+  const clients = [
+    ...producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
+    ...numbered('consumer', consumerCount, (name) => new Consumer(world, name, topics, false)),
+    ...numbered('member', memberCount, (name) => new GroupMember(world, name, topics)),
+    ...committing,
   ]
-  for (const [name] of clients) unfinished.add(name)
-  await Promise.all(
-    clients.map(async ([name, client]) => {
-      await client.run()
-      unfinished.delete(name)
-    }),
-  )
-}
-
-function named<T>(name: string, make: (name: string) => T): readonly [string, T] {
-  return [name, make(name)]
+  await runAll(clients, unfinished)
 }
 
 async function untilWhole({ watch, timers }: ClusterWorld): Promise<void> {
   while (!watch.isWhole) await sleep(timers, lookMs)
 }
 
-/** All replicas are compared; then everything is read, at times after all nodes lost their power once more. */
+/**
+ * All replicas are compared; then everything is read, at times after all nodes ended once more: by power loss, unless what was
+ * acknowledged stands by its copies only, which that takes all at once.
+ */
 async function verify(
   world: ClusterWorld,
   topics: readonly SimulatedTopic[],
   committers: readonly OffsetCommitter[],
 ): Promise<void> {
-  const { watch, servers, random, history } = world
+  const { watch, servers, random, history, scenario } = world
   await watch.compareLogs()
   if (random.float() < 0.3) {
-    for (const server of servers) server.end(true)
+    for (const server of servers) server.end(!scenario.isVolatile)
     for (const server of servers) server.start()
     await untilWhole(world)
     await watch.compareLogs()

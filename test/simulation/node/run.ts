@@ -13,6 +13,7 @@ import { Nemesis } from './nemesis.ts'
 import { OffsetCommitter } from './offset-committer.ts'
 import { Producer } from './producer.ts'
 import { readAll } from './reading.ts'
+import { named, numbered, runAll } from './run-clients.ts'
 import { drawScenario } from './scenario.ts'
 import { Server, serverName, serverPort } from './server.ts'
 import { TopicChurn } from './topic-churn.ts'
@@ -158,30 +159,16 @@ async function runClients(world: World, topics: SimulatedTopic[], unfinished: Se
   const admin = new Client(world, 'admin')
   for (const plan of scenario.topics) topics.push(await createTopic(admin, plan))
   unfinished.delete('setup')
-  const count = (n: number) => Array.from({ length: n }, (_, i) => i)
-  const clients: readonly (readonly [name: string, client: { run(): Promise<void> }])[] = [
-    ...scenario.producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
-    ...count(scenario.consumerCount).map((i) =>
-      named(`consumer${i}`, (name) => new Consumer(world, name, topics, true)),
-    ),
-    ...count(scenario.memberCount).map((i) => named(`member${i}`, (name) => new GroupMember(world, name, topics))),
-    ...count(scenario.committerCount).map((i) =>
-      named(`committer${i}`, (name) => new OffsetCommitter(world, name, topics[0]!)),
-    ),
-    ...(scenario.hasChurn ? [named('churn', (name) => new TopicChurn(world, name))] : []),
-    ['admin', { run: () => listOverAndOver(admin) }],
+  const { producers, consumerCount, memberCount, committerCount, hasChurn } = scenario
+  const clients = [
+    ...producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
+    ...numbered('consumer', consumerCount, (name) => new Consumer(world, name, topics, true)),
+    ...numbered('member', memberCount, (name) => new GroupMember(world, name, topics)),
+    ...numbered('committer', committerCount, (name) => new OffsetCommitter(world, name, topics[0]!)),
+    ...(hasChurn ? [named('churn', (name) => new TopicChurn(world, name))] : []),
+    { name: 'admin', run: () => listOverAndOver(admin) },
   ]
-  for (const [name] of clients) unfinished.add(name)
-  await Promise.all(
-    clients.map(async ([name, client]) => {
-      await client.run()
-      unfinished.delete(name)
-    }),
-  )
-}
-
-function named<T>(name: string, make: (name: string) => T): readonly [string, T] {
-  return [name, make(name)]
+  await runAll(clients, unfinished)
 }
 
 async function listOverAndOver(client: Client): Promise<void> {

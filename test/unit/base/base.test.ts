@@ -2,8 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   AssertionError,
+  addressText,
   assert,
   deferred,
+  isUuid,
   messageOf,
   ownCopy,
   partitionName,
@@ -68,6 +70,16 @@ describe('ids', () => {
         if (bytes !== undefined) expect(uuidFromBytes(bytes)).toBe(text)
       }),
     )
+  })
+
+  test('isUuid() knows that one text from all others', () => {
+    expect([zeroUuid, 'AAAAAAAAAAAAAAAAAAAAAQ'].map(isUuid)).toEqual([true, true])
+    expect(['AAAAAAAAAAAAAAAAAAAAAB', '', 'AAAAAAAAAAAAAAAAAAAAA='].map(isUuid)).toEqual([false, false, false])
+  })
+
+  test('an address has brackets around an IPv6 host only', () => {
+    expect(addressText({ host: 'localhost', port: 9092 })).toBe('localhost:9092')
+    expect(addressText({ host: '::1', port: 9092 })).toBe('[::1]:9092')
   })
 
   test('a partition is named as its folder is', () => {

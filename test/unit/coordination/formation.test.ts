@@ -78,7 +78,6 @@ class NewNode {
       nodeId: this.#id,
       directoryId: this.#directoryId,
       incarnationId: this.#incarnationId,
-      softwareVersion: '',
       configuredVoters: [...this.#voters].map(([id, target]) => ({
         id,
         directoryId: '',

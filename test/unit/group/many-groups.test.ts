@@ -3,12 +3,14 @@ import type { LeaderEpoch, Uuid } from '../../../src/base/index.ts'
 import { GroupCoordinator } from '../../../src/group/index.ts'
 import { createRealPlatform } from '../../../src/platform/index.ts'
 import { Metrics } from '../../../src/telemetry/index.ts'
+import { until } from '../../support/condition.ts'
 import { MemoryStore, recordingLogger } from '../coordinator-runtime/support.ts'
 import { defaultConfig, good } from './bench.ts'
 
 const groupCount = 5000
 const offsetsPerGroup = 20
 const partitionCount = 10
+const sweepIntervalMs = 20
 /**
  * What no turn of the event loop may take of a core: less than any of the work takes as a whole. Work is cut into turns of
  * about 4 ms; garbage collection, which falls into some, takes up to 40 ms on a busy machine.
@@ -77,7 +79,19 @@ async function fill(coordinator: GroupCoordinator, groupId: string): Promise<voi
 
 test('thousands of groups are loaded, listed, described and looked through without holding up the event loop', async () => {
   const store = new MemoryStore()
-  const platform = createRealPlatform()
+  const real = createRealPlatform()
+  // After each look at all offsets of a partition the next one is set for later.
+  let passes = 0
+  const platform = {
+    ...real,
+    timers: {
+      defer: real.timers.defer,
+      set: (...[delayMs, ...rest]: Parameters<typeof real.timers.set>) => {
+        if (delayMs === sweepIntervalMs) passes++
+        return real.timers.set(delayMs, ...rest)
+      },
+    },
+  }
   const lead = (coordinator: GroupCoordinator, leaderEpoch: number) => {
     for (let partition = 0; partition < partitionCount; partition++) {
       coordinator.becomeLeader(partition, store.lead(partition, leaderEpoch) as LeaderEpoch)
@@ -101,7 +115,7 @@ test('thousands of groups are loaded, listed, described and looked through witho
   expect(good(await first.listGroups(all)).groups).toHaveLength(groupCount)
   first.stop()
 
-  const coordinator = coordinatorOf({ offsetsRetentionCheckIntervalMs: 20 })
+  const coordinator = coordinatorOf({ offsetsRetentionCheckIntervalMs: sweepIntervalMs })
   let refusedMeanwhile = 0
   const load = await watched(async () => {
     lead(coordinator, 2)
@@ -128,7 +142,8 @@ test('thousands of groups are loaded, listed, described and looked through witho
     }
   })
   // Some passes over all offsets, all of which stay.
-  const sweeps = await watched(() => new Promise((resolve) => setTimeout(resolve, 300)))
+  const enough = passes + 5 * partitionCount
+  const sweeps = await watched(() => until(() => passes >= enough, 'all offsets were looked at several times'))
   const forget = await watched(() => coordinator.onTopicsDeleted([{ topic: 'others', topicId }]))
   coordinator.stop()
 
