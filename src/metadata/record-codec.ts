@@ -1,14 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
-import {
-  type BrokerEpoch,
-  type BrokerId,
-  isUuid,
-  messageOf,
-  ownCopy,
-  RookeryError,
-  type Uuid,
-  uuidToBytes,
-} from '../base/index.ts'
+import { type BrokerEpoch, type BrokerId, isUuid, messageOf, ownCopy, RookeryError, type Uuid } from '../base/index.ts'
 import type { Endpoint, LeaderRecoveryState, MetadataRecord, SupportedFeature } from './records.ts'
 
 /** Bytes that are no metadata records, or records of a newer Rookery than this one. */
