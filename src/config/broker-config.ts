@@ -3,9 +3,16 @@ import { type BrokerValues, brokerKeys } from './broker-keys.ts'
 import { ConfigError, type ConfigProblem, shortened } from './config-error.ts'
 import { isKafkaBrokerKey, kafkaBrokerKeys } from './kafka-keys.ts'
 import type { AnyKey } from './keys.ts'
-import { type ListenerConfig, resolveListeners } from './listeners.ts'
+import { type ListenerConfig, type Roles, resolveListeners } from './listeners.ts'
 import { nearestOf } from './nearest.ts'
-import { checkBootstrapServers, parseQuorumVoters, type QuorumVoter } from './quorum.ts'
+import {
+  checkQuorum,
+  isAlone,
+  parseBootstrapServers,
+  parseQuorumVoters,
+  type QuorumVoter,
+  type ServerAddress,
+} from './quorum.ts'
 import { type ConfigInput, readSources, type Setting, type SettingSource } from './sources.ts'
 import { type TopicDefaults, topicConfigOf } from './topic-config.ts'
 import { brokerSynonymsOf, topicKeys } from './topic-keys.ts'
@@ -16,18 +23,23 @@ export interface ParsedConfig extends TopicDefaults {
   readonly values: BrokerValues
   /** `node.id`, or the older `broker.id`. */
   readonly nodeId: BrokerId
-  /** The folders for data, at least one, as written: they may be relative. */
+  readonly roles: Roles
+  /** A quorum of its own, for good: it has no way to other nodes, and needs none. */
+  readonly isAlone: boolean
+  /** The folders for data, at least one, as written: they may be relative. Of a node that is no broker that of its metadata. */
   readonly logDirs: readonly string[]
   /** The folder of the metadata log; mostly the first of `logDirs`. */
   readonly metadataLogDir: string
-  /** Where clients connect; at least one. */
+  /** Where clients connect; at least one, and none on a node that is no broker. */
   readonly listeners: readonly ListenerConfig[]
-  /** Where the metadata quorum is served; empty for a node that is a quorum of its own and was given none. */
+  /** Where the metadata quorum is served; empty for a node that is a quorum of its own and was given none, or is no controller. */
   readonly controllerListeners: readonly ListenerConfig[]
-  /** The name of the one of `listeners` that brokers use among themselves. */
+  /** The name of the one of `listeners` that brokers use among themselves; '' without any. */
   readonly interBrokerListenerName: string
-  /** Empty: this node is a quorum of its own. */
+  /** Who votes, for good. Empty: `quorumBootstrapServers` say where voters are found. */
   readonly quorumVoters: readonly QuorumVoter[]
+  /** Where controllers are, of a quorum whose voters may change. Empty, as the voters: this node is a quorum of its own. */
+  readonly quorumBootstrapServers: readonly ServerAddress[]
   /** Bytes of requests, and as many of responses, that the node holds at one time over all connections. */
   readonly requestMemoryBytes: number
   /** What each declared broker key is and where that was said, by name. */
@@ -62,25 +74,38 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
   const { values, entries } = readValues(settings, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
-  const listeners = resolveListeners(values, problems)
-  const quorumVoters = parseQuorumVoters(values.controllerQuorumVoters, problems)
-  checkBootstrapServers(values.controllerQuorumBootstrapServers, problems)
+  const roles = {
+    broker: values.processRoles.includes('broker'),
+    controller: values.processRoles.includes('controller'),
+  }
+  if (!roles.broker && !roles.controller) {
+    const message = 'process.roles is empty: allowed is broker, controller, or both'
+    throw new ConfigError([{ key: 'process.roles', message }])
+  }
+  const listeners = resolveListeners(values, roles, problems)
+  const voters = parseQuorumVoters(values.controllerQuorumVoters, problems)
+  const quorumBootstrapServers = parseBootstrapServers(values.controllerQuorumBootstrapServers, problems)
   const nodeId = nodeIdOf(values, entries, problems)
-  checkQuorum(values, nodeId, quorumVoters, listeners.controller.length, problems)
+  const quorum = { values, nodeId, roles, voters, controllerListenerCount: listeners.controller.length }
+  checkQuorum(quorum, problems)
   checkContradictions(values, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
-  const logDirs = values.logDirs ?? values.logDir
+  const configuredDirs = values.logDirs ?? values.logDir
+  const metadataLogDir = values.metadataLogDir ?? configuredDirs[0]!
   const topicDefaultTexts = inheritedTopicTexts(entries)
   return Object.freeze({
     values,
     nodeId,
-    logDirs,
-    metadataLogDir: values.metadataLogDir ?? logDirs[0]!,
+    roles: Object.freeze(roles),
+    isAlone: isAlone(quorum),
+    logDirs: roles.broker ? configuredDirs : [metadataLogDir],
+    metadataLogDir,
     listeners: Object.freeze(listeners.client),
     controllerListeners: Object.freeze(listeners.controller),
     interBrokerListenerName: listeners.interBrokerName,
-    quorumVoters,
+    quorumVoters: voters,
+    quorumBootstrapServers,
     requestMemoryBytes: requestMemoryBytesOf(values),
     entries,
     unused,
@@ -136,8 +161,10 @@ function readValues(
   return { values: Object.freeze(values) as BrokerValues, entries }
 }
 
-/** A quorum of one voter, as far as the settings say; decides some defaults. */
+/** Broker and controller in one, and a quorum of one voter, as far as the settings say; decides some defaults. */
 function isSingleNode(settings: ReadonlyMap<string, Setting>): boolean {
+  const roles = settings.get(brokerKeys.processRoles.name)?.text
+  if (roles !== undefined && !roles.includes(',')) return false
   const names = [brokerKeys.controllerQuorumVoters.name, brokerKeys.controllerQuorumBootstrapServers.name]
   return names.every((name) => !(settings.get(name)?.text ?? '').includes(','))
 }
@@ -162,44 +189,6 @@ function nodeIdOf(
     })
   }
   return brokerId as BrokerId
-}
-
-/** A node that is broker and controller in one, alone or one of several voters: what is built. Anything else must not run as if it were that. */
-function checkQuorum(
-  values: BrokerValues,
-  nodeId: BrokerId,
-  voters: readonly QuorumVoter[],
-  controllerListeners: number,
-  problems: ConfigProblem[],
-): void {
-  const roles = values.processRoles.join(',')
-  if (values.processRoles.length !== 2) {
-    problems.push({
-      key: 'process.roles',
-      message: `process.roles=${roles}: a node with one role is not built yet; allowed is broker,controller`,
-    })
-  }
-  if (values.controllerQuorumBootstrapServers.length > 1) {
-    const key = 'controller.quorum.bootstrap.servers'
-    problems.push({
-      key,
-      message: `${key}: voters that are only found there are not built yet; name all in controller.quorum.voters`,
-    })
-  }
-  if (voters.length > 0 && !voters.some((voter) => voter.nodeId === nodeId)) {
-    const names = voters.map((voter) => `${voter.nodeId}@${voter.host}:${voter.port}`).join(',')
-    problems.push({
-      key: 'controller.quorum.voters',
-      message: `controller.quorum.voters=${shortened(names)} contradicts node.id=${nodeId}: this node must be one of the voters`,
-    })
-  }
-  if (voters.length > 1 && controllerListeners === 0) {
-    const key = 'controller.listener.names'
-    problems.push({
-      key,
-      message: `${key}: with several voters, one of listeners must be named here, such as CONTROLLER`,
-    })
-  }
 }
 
 function checkContradictions(values: BrokerValues, problems: ConfigProblem[]): void {

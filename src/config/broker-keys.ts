@@ -26,7 +26,7 @@ export const brokerKeys = declareKeys({
   processRoles: list('process.roles', {
     default: ['broker', 'controller'],
     oneOf: ['broker', 'controller'],
-    doc: 'What this node does: it serves clients (broker) and takes part in the metadata quorum (controller)',
+    doc: 'What this node does: it serves clients (broker), takes part in the metadata quorum (controller), or both',
   }),
   nodeId: int('node.id', { default: 1, min: 0, doc: 'Identifies this node in its cluster' }),
   brokerId: int('broker.id', { default: -1, min: -1, doc: 'The older name of node.id; -1 is "not set"' }),
@@ -37,16 +37,26 @@ export const brokerKeys = declareKeys({
   }),
   controllerQuorumVoters: list('controller.quorum.voters', {
     default: [],
-    doc: 'The voters of the metadata quorum, each as id@host:port; a node that names none is a quorum of its own',
+    doc: 'The voters of the metadata quorum, each as id@host:port, the same on every node. Where it is not set, controller.quorum.bootstrap.servers counts; a node with neither is a quorum of its own',
   }),
   controllerQuorumBootstrapServers: list('controller.quorum.bootstrap.servers', {
     default: [],
-    doc: 'Where members of the metadata quorum are found, each as host:port',
+    doc: 'Where controllers are found, each as host:port, for a quorum whose voters are added and removed while it runs. The controllers there that are all started with empty folders form a new cluster',
   }),
   controllerQuorumElectionTimeoutMs: int('controller.quorum.election.timeout.ms', {
     default: 1000,
     min: 1,
-    doc: 'How long a voter waits for a leader before it stands for election itself',
+    doc: 'How long a voter that stands for election waits for votes before it tries again; a random time of up to as much is added',
+  }),
+  controllerQuorumFetchTimeoutMs: int('controller.quorum.fetch.timeout.ms', {
+    default: 1000,
+    kafkaDefault: 2000,
+    min: 1,
+    doc: 'A voter that has not heard its leader for this long, and a random time of up to as much, stands for election; a leader that has not heard a majority for this long steps down',
+  }),
+  controllerQuorumAutoJoinEnable: boolean('controller.quorum.auto.join.enable', {
+    default: false,
+    doc: 'A controller without a vote asks to be made a voter by itself, in the place of what its folder was before; only with controller.quorum.bootstrap.servers',
   }),
   brokerSessionTimeoutMs: int('broker.session.timeout.ms', {
     default: 3000,

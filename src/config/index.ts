@@ -59,9 +59,9 @@ export {
   string,
   type ValuesOf,
 } from './keys.ts'
-export type { ListenerConfig } from './listeners.ts'
+export type { ListenerConfig, Roles } from './listeners.ts'
 export { nearestOf } from './nearest.ts'
-export type { QuorumVoter } from './quorum.ts'
+export type { QuorumVoter, ServerAddress } from './quorum.ts'
 export type { ConfigInput, SettingSource, SettingValue } from './sources.ts'
 export {
   resolveTopicConfig,

@@ -16,6 +16,14 @@ export interface ListenerConfig {
   readonly advertisedPort: number | null
 }
 
+/** What a node does, of which it does at least one. */
+export interface Roles {
+  /** Keeps partitions and serves clients. */
+  readonly broker: boolean
+  /** May have a vote on the metadata, and lead it. */
+  readonly controller: boolean
+}
+
 export interface ListenerSettings {
   readonly listeners: readonly string[]
   readonly advertisedListeners: readonly string[] | null
@@ -25,11 +33,11 @@ export interface ListenerSettings {
 }
 
 export interface Listeners {
-  /** Those that clients connect to, in the order of the setting; at least one. */
+  /** Those that clients connect to, in the order of the setting; at least one, and none on a node that is no broker. */
   readonly client: readonly ListenerConfig[]
-  /** Those of the metadata quorum; empty when controller.listener.names is. */
+  /** Those of the metadata quorum; empty when controller.listener.names is, and on a node that is no controller. */
   readonly controller: readonly ListenerConfig[]
-  /** One of `client`. */
+  /** One of `client`; '' without any. */
   readonly interBrokerName: string
 }
 
@@ -39,7 +47,7 @@ const wildcardHosts: ReadonlySet<string> = new Set(['::', '0.0.0.0'])
 const securityProtocols: ReadonlySet<string> = new Set(['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'])
 
 /** The listeners that the settings mean; every contradiction in them goes to `problems`. */
-export function resolveListeners(settings: ListenerSettings, problems: ConfigProblem[]): Listeners {
+export function resolveListeners(settings: ListenerSettings, roles: Roles, problems: ConfigProblem[]): Listeners {
   const report = (key: string, message: string) => problems.push({ key, message })
   const controllerNames = new Set(settings.controllerListenerNames.map(normalized))
   const protocols = parseSecurityMap(settings.listenerSecurityProtocolMap, controllerNames, report)
@@ -74,22 +82,19 @@ export function resolveListeners(settings: ListenerSettings, problems: ConfigPro
     }
   }
   for (const name of controllerNames) {
-    if (!endpoints.has(name)) {
+    if (!endpoints.has(name) && roles.controller) {
       report('controller.listener.names', `controller.listener.names=${shortened(name)}: listeners has no such name`)
     }
   }
 
   const client = listeners.filter((listener) => !controllerNames.has(listener.name))
+  const controller = listeners.filter((listener) => controllerNames.has(listener.name))
   const [firstClient] = client
-  if (firstClient === undefined && problems.length === 0) {
-    const text = shortened(settings.listeners.join(','))
-    report(
-      'listeners',
-      `listeners=${text}: at least one listener for clients is needed, not named in controller.listener.names`,
-    )
-  }
+  if (problems.length === 0) refuseOthersListeners({ client, controller }, settings, roles, report)
   const interBrokerName =
-    settings.interBrokerListenerName === null ? undefined : normalized(settings.interBrokerListenerName)
+    settings.interBrokerListenerName === null || !roles.broker
+      ? undefined
+      : normalized(settings.interBrokerListenerName)
   if (interBrokerName !== undefined && !client.some((listener) => listener.name === interBrokerName)) {
     const names = client.map((listener) => listener.name).join(', ')
     report(
@@ -97,10 +102,29 @@ export function resolveListeners(settings: ListenerSettings, problems: ConfigPro
       `inter.broker.listener.name=${shortened(interBrokerName)}: the listeners for clients are ${names}`,
     )
   }
-  return {
-    client,
-    controller: listeners.filter((listener) => controllerNames.has(listener.name)),
-    interBrokerName: interBrokerName ?? firstClient?.name ?? '',
+  return { client, controller, interBrokerName: interBrokerName ?? firstClient?.name ?? '' }
+}
+
+/** As in Kafka, a node listens for what it does, and for nothing else. */
+function refuseOthersListeners(
+  { client, controller }: Pick<Listeners, 'client' | 'controller'>,
+  settings: ListenerSettings,
+  roles: Roles,
+  report: Report,
+): void {
+  const text = shortened(settings.listeners.join(','))
+  const [foreign] = roles.broker ? (roles.controller ? [] : controller) : client
+  if (foreign !== undefined && roles.broker) {
+    const message = `listeners=${text}: ${foreign.name} is one of controller.listener.names, and process.roles=broker serves no quorum; allowed are listeners for clients`
+    report('listeners', message)
+  } else if (foreign !== undefined) {
+    const message = `listeners=${text}: ${foreign.name} is none of controller.listener.names, and process.roles=controller serves no clients; allowed are listeners that are named there`
+    report('listeners', message)
+  } else if (roles.broker && client.length === 0) {
+    report(
+      'listeners',
+      `listeners=${text}: at least one listener for clients is needed, not named in controller.listener.names`,
+    )
   }
 }
 

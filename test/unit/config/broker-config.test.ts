@@ -214,12 +214,11 @@ describe('parseConfig refuses', () => {
     ])
   })
 
-  test('what would not be obeyed: an authorizer, one role alone, several voters without a way to them, a voter that is another node', () => {
+  test('what would not be obeyed: an authorizer, several voters without a way to them, a voter that is another node', () => {
     expect(messagesOf({ file: 'authorizer.class.name=x.Y' })).toHaveLength(1)
     expect(messagesOf({ file: 'security.inter.broker.protocol=SSL' })).toHaveLength(1)
-    expect(messagesOf({ file: 'process.roles=broker' })[0]).toContain('not built yet')
     expect(messagesOf({ file: 'controller.quorum.voters=1@a:1,2@b:1' })[0]).toContain('controller.listener.names')
-    expect(messagesOf({ file: 'controller.quorum.bootstrap.servers=a:1,b:1' })[0]).toContain('not built yet')
+    expect(messagesOf({ file: 'controller.quorum.bootstrap.servers=a:1,b:1' })[0]).toContain('controller.listener.names')
     expect(messagesOf({ file: 'controller.quorum.voters=2@a:1' })[0]).toContain('contradicts node.id=1')
     expect(messagesOf({ file: 'controller.quorum.voters=1@a:1' })).toEqual([])
     for (const bad of ['a:1', '1@a', '1@a:0', '1@a:65536', '-1@a:1', '@a:1', '99999999999@a:1']) {
@@ -279,5 +278,89 @@ describe('parseConfig, whatever it is given', () => {
       }
     }
     expect(Number(process.hrtime.bigint() - started) / 1e9).toBeLessThan(5)
+  })
+})
+
+describe('process.roles', () => {
+  const quorum = 'controller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@a:9093,2@b:9093\n'
+  const clients = 'listeners=PLAINTEXT://:9092\n'
+  const both = 'listeners=PLAINTEXT://:9092,CONTROLLER://:9093\n'
+
+  test('a broker listens for clients only, and is none of the voters', () => {
+    const config = parseConfig({ file: `process.roles=broker\nnode.id=3\n${quorum}${clients}log.dirs=/a,/b` })
+    expect(config.roles).toEqual({ broker: true, controller: false })
+    expect(config.isAlone).toBe(false)
+    expect(config.controllerListeners).toEqual([])
+    expect(config.logDirs).toEqual(['/a', '/b'])
+  })
+
+  test('a controller listens for the quorum only, and keeps no partitions', () => {
+    const file = `process.roles=controller\nnode.id=1\n${quorum}listeners=CONTROLLER://:9093\nlog.dirs=/a,/b\n`
+    const config = parseConfig({ file: `${file}metadata.log.dir=/m` })
+    expect(config.roles).toEqual({ broker: false, controller: true })
+    expect(config.listeners).toEqual([])
+    expect(config.logDirs).toEqual(['/m'])
+    expect(parseConfig({ file: `${file}inter.broker.listener.name=PLAINTEXT` }).metadataLogDir).toBe('/a')
+  })
+
+  test('a node with one role has the defaults of a cluster, and one with both and nobody else those of a single node', () => {
+    const servers = 'controller.quorum.bootstrap.servers=a:9093\ncontroller.listener.names=CONTROLLER\n'
+    expect(parseConfig({ file: `${servers}${both}` }).values.offsetsTopicReplicationFactor).toBe(1)
+    const broker = parseConfig({ file: `process.roles=broker\nnode.id=3\n${servers}${clients}` })
+    expect(broker.values.offsetsTopicReplicationFactor).toBe(3)
+    expect(broker.quorumBootstrapServers).toEqual([{ host: 'a', port: 9093 }])
+  })
+
+  test('only a node that names nobody, or itself without a listener for others, is alone', () => {
+    expect(parseConfig({}).isAlone).toBe(true)
+    expect(parseConfig({ file: 'controller.quorum.voters=1@a:1' }).isAlone).toBe(true)
+    const listening = `controller.quorum.voters=1@a:9093\ncontroller.listener.names=CONTROLLER\n${both}`
+    expect(parseConfig({ file: listening }).isAlone).toBe(false)
+  })
+
+  test.each([
+    ['no role', 'process.roles=', 'process.roles is empty: allowed is broker, controller, or both'],
+    [
+      'a broker without a quorum',
+      `process.roles=broker\n${clients}`,
+      'controller.quorum.bootstrap.servers is not set, and process.roles=broker needs a quorum',
+    ],
+    [
+      'a controller without a quorum',
+      'process.roles=controller\ncontroller.listener.names=CONTROLLER\nlisteners=CONTROLLER://:9093',
+      'controller.quorum.bootstrap.servers is not set, and process.roles=controller needs a quorum',
+    ],
+    [
+      'a broker that is a voter',
+      `process.roles=broker\nnode.id=1\n${quorum}${clients}`,
+      'controller.quorum.voters=1@a:9093,2@b:9093 names node 1, and process.roles=broker has no vote',
+    ],
+    [
+      'a controller that is no voter',
+      `process.roles=controller\nnode.id=3\n${quorum}listeners=CONTROLLER://:9093`,
+      'contradicts node.id=3: this node must be one of the voters',
+    ],
+    [
+      'a broker with a listener of controllers',
+      `process.roles=broker\nnode.id=3\n${quorum}${both}`,
+      'CONTROLLER is one of controller.listener.names, and process.roles=broker serves no quorum',
+    ],
+    [
+      'a controller with a listener of clients',
+      `process.roles=controller\nnode.id=1\n${quorum}${both}`,
+      'PLAINTEXT is none of controller.listener.names, and process.roles=controller serves no clients',
+    ],
+    [
+      'a broker that does not say how controllers are spoken to',
+      `process.roles=broker\nnode.id=3\ncontroller.quorum.bootstrap.servers=a:1\n${clients}`,
+      'controller.listener.names is not set',
+    ],
+    [
+      'a controller whose listener is not there',
+      `process.roles=controller\nnode.id=1\n${quorum}listeners=OTHER://:9093`,
+      'controller.listener.names=CONTROLLER: listeners has no such name',
+    ],
+  ])('is refused for %s', (_what, file, message) => {
+    expect(messagesOf({ file }).join('\n')).toContain(message)
   })
 })
