@@ -75,19 +75,21 @@ export interface ControllerRequests {
   }
   readonly allocateProducerIds: { readonly request: BrokerRun; readonly response: ProducerIdsResult }
   readonly describeQuorum: { readonly request: Readonly<Record<never, never>>; readonly response: QuorumFacts }
-  readonly addVoter: {
-    readonly request: {
-      readonly id: BrokerId
-      readonly directoryId: Uuid
-      readonly endpoint: string
-      readonly timeoutMs: number
-    }
-    readonly response: ChangeVotersResult
-  }
+  readonly addVoter: { readonly request: VoterAtEndpoint; readonly response: ChangeVotersResult }
+  /** A voter is elsewhere than the membership says. */
+  readonly updateVoter: { readonly request: VoterAtEndpoint; readonly response: ChangeVotersResult }
   readonly removeVoter: {
     readonly request: { readonly id: BrokerId; readonly directoryId: Uuid; readonly timeoutMs: number }
     readonly response: ChangeVotersResult
   }
+}
+
+interface VoterAtEndpoint {
+  readonly id: BrokerId
+  readonly directoryId: Uuid
+  /** `host:port` where the other nodes reach it. */
+  readonly endpoint: string
+  readonly timeoutMs: number
 }
 
 export type ControllerRequestKind = keyof ControllerRequests

@@ -36,6 +36,8 @@ export interface Coordination {
    * see already has this run's registration: no leadership that a run before it held is ever published.
    */
   start(registration: BrokerRegistration): Promise<{ readonly brokerEpoch: BrokerEpoch }>
+  /** In place of `start` on a node that is no broker: resolves once a controller is active, this node or another. */
+  startWithoutBroker(): Promise<void>
   /**
    * Hands this broker's leaderships to others and resolves when they have them, or after a few seconds: clients and followers are
    * served meanwhile. Never rejects.

@@ -61,13 +61,15 @@ export type {
 } from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
 export { AcceptedStreams } from './peers/accepted-streams.ts'
+export { Contacts } from './peers/contacts.ts'
 export { answerController, ControllerCalls } from './peers/controller-calls.ts'
 export { protocolVersion } from './peers/identity.ts'
 export { NodeServer } from './peers/node-server.ts'
 export { PeerTransport } from './peers/raft-transport.ts'
-export { type Formation, formQuorum } from './raft/formation.ts'
+export { type Formation, formQuorum, type Place } from './raft/formation.ts'
 export {
   createRaftCoordination,
+  type RaftCoordination,
   type RaftCoordinationOptions,
   type RemoteControllers,
 } from './raft/raft-coordination.ts'

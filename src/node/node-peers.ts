@@ -1,17 +1,19 @@
 import { join, resolve } from 'node:path'
-import { addressText, type BrokerId, isUuid, type Uuid } from '../base/index.ts'
+import { addressText, type BrokerId, isUuid, type Uuid, zeroUuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import {
   AcceptedStreams,
+  Contacts,
   type Formation,
   formQuorum,
   NodeServer,
   PeerTransport,
+  type Place,
   protocolVersion,
 } from '../coordination/index.ts'
 import { readMetaProperties } from '../log/index.ts'
 import { type Platform, replaceFile } from '../platform/index.ts'
-import type { Voter } from '../raft/index.ts'
+import type { NodeId, RaftNode, Voter } from '../raft/index.ts'
 import {
   type NodeDescription,
   type NodeMessages,
@@ -48,6 +50,7 @@ export class NodePeers {
   readonly #logger: Logger
   readonly #incarnationId: Uuid
   readonly #stopping = new AbortController()
+  /** By `controller.quorum.voters`; empty where those are not set. */
   readonly #targets: ReadonlyMap<number, RpcTarget>
   /** Others may know what this node is: empty and named, or of a cluster whose voters it knows. */
   #isIdentified = false
@@ -57,6 +60,8 @@ export class NodePeers {
   #voters: readonly Voter[] = []
   #quorum: () => { readonly leaderId: number | null; readonly term: number } = () => ({ leaderId: null, term: 0 })
   #ask: ((request: Buffer) => Promise<Uint8Array>) | undefined
+  #caller: { readonly nodeId: number; readonly clusterId: string } | undefined
+  #contacts: Contacts | undefined
   readonly #accepted: AcceptedStreams
 
   constructor(config: ParsedConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
@@ -77,6 +82,9 @@ export class NodePeers {
       messages: services.messages,
       logger: this.#logger,
       identity,
+      onCall: ({ nodeId, clusterId }) => {
+        if (clusterId !== '') this.#caller ??= { nodeId, clusterId }
+      },
       onRaft: (message) => this.transport.receive(message),
     })
     this.transport = new PeerTransport({
@@ -89,9 +97,18 @@ export class NodePeers {
     })
   }
 
-  /** Where the settings say that a node listens for others. */
+  /** Where a controller listens for others, as far as this node knows. */
   targetOf(node: BrokerId): RpcTarget | undefined {
-    return this.#targets.get(node)
+    return this.transport.targetOf(node as number as NodeId)
+  }
+
+  /** `host:port` where others reach this node; undefined where it doesn't listen for any. */
+  get endpoint(): string | undefined {
+    const [listener] = this.#config.controllerListeners
+    if (listener === undefined) return undefined
+    const named = this.#targets.get(this.#config.nodeId)
+    const { host, port, advertisedHost, advertisedPort } = listener
+    return addressText(named ?? { host: advertisedHost ?? host, port: advertisedPort ?? this.#listener?.port ?? port })
   }
 
   /** The voters that this one isn't connected to, each with the reason, for people. */
@@ -137,7 +154,9 @@ export class NodePeers {
       nodeId: this.#config.nodeId,
       directoryId: this.#directoryId,
       incarnationId: this.#incarnationId,
-      voters: this.#targets,
+      isController: this.#config.roles.controller,
+      places: this.#places,
+      calledBy: () => this.#caller,
       newClusterId: givenId ?? random.uuid(),
       isClusterIdGiven: givenId !== null,
       signal: this.#stopping.signal,
@@ -165,6 +184,28 @@ export class NodePeers {
     }
   }
 
+  /** Whom `raft` asks for the log while it has no vote: found where the settings say, as long as it hears no leader. */
+  findLeaderFor(raft: RaftNode): void {
+    raft.setContacts([...this.#targets.keys()] as NodeId[])
+    const { quorumBootstrapServers: servers, nodeId } = this.#config
+    if (this.#targets.size > 0 || servers.length === 0) return
+    this.#contacts = new Contacts({
+      ...this.services,
+      timers: this.#platform.timers,
+      nodeId,
+      clusterId: () => this.#clusterId,
+      servers,
+      hasLeader: () => raft.state.leaderId !== null,
+      onFound: (nodes) => {
+        for (const { id, endpoint } of nodes) {
+          this.transport.learn({ id: id as NodeId, directoryId: zeroUuid, endpoint })
+        }
+        raft.setContacts(nodes.map(({ id }) => id as NodeId))
+      },
+    })
+    this.#contacts.start()
+  }
+
   /** `identify` rejects with a 'stopped'. */
   giveUp(): void {
     this.#stopping.abort()
@@ -172,6 +213,7 @@ export class NodePeers {
 
   async stop(): Promise<void> {
     this.giveUp()
+    this.#contacts?.stop()
     await this.#listener?.close()
   }
 
@@ -187,6 +229,11 @@ export class NodePeers {
   /** Once the log is begun. */
   async forgetForming(): Promise<void> {
     await this.#platform.files.remove(join(this.#directory, formingFile))
+  }
+
+  get #places(): readonly Place[] {
+    if (this.#targets.size > 0) return [...this.#targets].map(([id, target]) => ({ id, target }))
+    return this.#config.quorumBootstrapServers.map((target) => ({ id: undefined, target }))
   }
 
   /** In the settings it may be relative. */
@@ -212,6 +259,7 @@ export class NodePeers {
         directoryId: '',
         endpoint: addressText(target),
       })),
+      bootstrapServers: this.#targets.size > 0 ? [] : this.#config.quorumBootstrapServers.map(addressText),
       voters: this.#voters.map(({ id, directoryId, endpoint }) => ({ id, directoryId, endpoint: endpoint ?? '' })),
       ...(leaderId === null ? {} : { leaderId }),
       term,

@@ -17,6 +17,8 @@ import {
   type Coordination,
   CoordinationError,
   createRaftCoordination,
+  type RaftCoordination,
+  type RaftCoordinationOptions,
   type RemoteControllers,
 } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
@@ -27,7 +29,7 @@ import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
-import { Metrics } from '../telemetry/index.ts'
+import { type Logger, Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
@@ -51,6 +53,8 @@ const waitReportDelayMs = 3_000
 const waitReportIntervalMs = 10_000
 /** A longer timer would be due at once. */
 const maxTimerMs = 2 ** 31 - 1
+const raftTickMs = 50
+const minElectionTicks = 4
 /** Where the metadata log lies in its log directory; Kafka's name for it. */
 const metadataLogFolder = '__cluster_metadata-0'
 
@@ -77,6 +81,15 @@ interface Serving {
   readonly observation: Observation
   readonly gate: Gate
   readonly reset: ResetParts
+}
+
+/** What nodes of all roles have. */
+interface Parts {
+  readonly logs: LogManager
+  readonly peers: NodePeers | undefined
+  readonly coordination: RaftCoordination
+  /** Of this run of the process. */
+  readonly incarnationId: Uuid
 }
 
 /** Stops a part that was started; kept in order of starting, run in the reverse. */
@@ -131,19 +144,24 @@ class Node implements RunningNode {
   }
 
   get admin(): Admin {
-    return this.#served.reset.coordination.admin
+    return this.#started.admin
   }
 
   get controllerId(): BrokerId | null {
-    return this.#served.reset.coordination.state.controllerId
+    return this.#started.state.controllerId
   }
 
   get observation(): Observation {
     return this.#served.observation
   }
 
+  get #started(): Coordination {
+    assert(this.#coordination !== undefined, 'the node was started')
+    return this.#coordination
+  }
+
   get #served(): Serving {
-    assert(this.#serving !== undefined, 'the node was started')
+    assert(this.#serving !== undefined, 'the node was started, and is a broker')
     return this.#serving
   }
 
@@ -167,9 +185,7 @@ class Node implements RunningNode {
   }
 
   async #start(): Promise<void> {
-    const { platform, logger, topics = [], time } = this.#options
-    const { values } = this.#config
-    const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
+    const { platform } = this.#options
     await this.#shareOpenFiles()
     const incarnationId = platform.random.uuid()
     const peers = await this.#openPeers(incarnationId)
@@ -178,8 +194,25 @@ class Node implements RunningNode {
     this.#checkGoesOn()
     const logs = await this.#openLogs(identity)
     this.#checkGoesOn()
-    const coordination = await this.#openCoordination(logs, peers, identity)
+    const coordination = await this.#openCoordination({ logs, peers, identity, incarnationId })
     this.#checkGoesOn()
+    const parts = { logs, peers, coordination, incarnationId }
+    await (this.#config.roles.broker ? this.#startBroker(parts) : this.#startController(parts))
+  }
+
+  /** A node that only votes, and leads. */
+  async #startController({ peers, coordination }: Parts): Promise<void> {
+    const reports = this.#reportWaiting(peers)
+    await coordination.startWithoutBroker().finally(() => reports.stop())
+    this.#stops.push(() => coordination.handOver())
+    const endpoint = peers?.endpoint
+    this.#options.logger.info({ nodeId: this.brokerId, clusterId: this.#clusterId, endpoint }, 'controller started')
+  }
+
+  async #startBroker({ logs, peers, coordination, incarnationId }: Parts): Promise<void> {
+    const { platform, logger, topics = [], time } = this.#options
+    const { values } = this.#config
+    const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
     const replicas = new ReplicaManager({
       platform: waitPlatform,
       logger,
@@ -324,7 +357,7 @@ class Node implements RunningNode {
   /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
   async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
     const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
-    if (this.#config.quorumVoters.length < 2) return undefined
+    if (this.#config.isAlone) return undefined
     const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
     this.#peers = peers
     this.#stops.push(() => peers.stop())
@@ -352,11 +385,12 @@ class Node implements RunningNode {
     return logs
   }
 
-  async #openCoordination(
-    logs: LogManager,
-    peers: NodePeers | undefined,
-    identity: StartingIdentity | undefined,
-  ): Promise<Coordination> {
+  async #openCoordination({
+    logs,
+    peers,
+    identity,
+    incarnationId,
+  }: Omit<Parts, 'coordination'> & { readonly identity: StartingIdentity | undefined }): Promise<RaftCoordination> {
     const { platform, logger, openRaftStorage } = this.#options
     const { values } = this.#config
     const id = this.brokerId as number as NodeId
@@ -374,9 +408,14 @@ class Node implements RunningNode {
       transport: peers?.transport,
       platform,
       logger: logger.child({ part: 'raft' }),
+      tickMs: raftTickMs,
+      config: {
+        electionTicks: ticksOf(values.controllerQuorumFetchTimeoutMs),
+        campaignTicks: ticksOf(values.controllerQuorumElectionTimeoutMs),
+      },
     })
     this.#stops.push(() => raft.stop())
-    checkVoters(raft.state.membership, this.#config)
+    checkVoters(raft.state.membership, this.#config, logger)
     const calls =
       peers === undefined
         ? undefined
@@ -385,6 +424,9 @@ class Node implements RunningNode {
     const coordination = createRaftCoordination({
       raft,
       ...(calls === undefined || peers === undefined ? {} : { remote: remoteControllers(peers, calls) }),
+      ...(peers?.endpoint === undefined
+        ? {}
+        : { asController: this.#asController(peers.endpoint, directoryId, incarnationId) }),
       platform,
       logger: logger.child({ part: 'coordination' }),
       brokerId: this.brokerId,
@@ -416,6 +458,7 @@ class Node implements RunningNode {
     this.#coordination = coordination
     coordination.onFault((error) => this.#fail(error))
     if (peers !== undefined) {
+      peers.findLeaderFor(raft)
       await peers.forgetForming()
       peers.formatted(this.#clusterId, raft.state.membership.voters)
       peers.serve(
@@ -430,6 +473,31 @@ class Node implements RunningNode {
     this.#stops.push(() => coordination.stop())
     if (identity?.voters?.[0]?.id === id) this.#electFirst(raft)
     return coordination
+  }
+
+  #asController(
+    endpoint: string,
+    directoryId: Uuid,
+    incarnationId: Uuid,
+  ): NonNullable<RaftCoordinationOptions['asController']> {
+    const { values, quorumVoters, controllerListeners } = this.#config
+    const endpoints = controllerListeners.map(
+      ({ name, host, port, advertisedHost, advertisedPort, securityProtocol }) => {
+        return { name, host: advertisedHost ?? host, port: advertisedPort ?? port, securityProtocol }
+      },
+    )
+    return {
+      registration: {
+        controllerId: this.brokerId,
+        incarnationId,
+        clusterId: this.#clusterId,
+        endpoints,
+        features: supportedFeatures,
+      },
+      directoryId,
+      endpoint,
+      joins: values.controllerQuorumAutoJoinEnable && quorumVoters.length === 0,
+    }
   }
 
   /** Whoever formed the cluster need not wait for silence, since nobody leads it yet: it asks until the others are up. */
@@ -575,20 +643,33 @@ function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, s
 }
 
 /**
- * The log says who votes, and the settings where they are: they have to mean the same. A log without voters is that of a node
- * that follows until it is told. Throws `CoordinationError`.
+ * The log says who votes, and `controller.quorum.voters` where it is set: they have to mean the same. But for one voter of three or
+ * more that the log doesn't have: its vote was taken, as its folder is being replaced, and the others must be able to start meanwhile. A
+ * log without voters is that of a node that follows until it is told. Throws `CoordinationError`.
  */
-function checkVoters({ voters }: Membership, { quorumVoters, nodeId }: ParsedConfig): void {
-  if (voters.length === 0) return
+function checkVoters({ voters }: Membership, { quorumVoters, nodeId, isAlone }: ParsedConfig, logger: Logger): void {
+  if (voters.length === 0 || (quorumVoters.length === 0 && !isAlone)) return
   const inLog = voters.map(({ id }) => id as number).sort((a, b) => a - b)
   const named = quorumVoters.map((voter) => voter.nodeId)
   const inSettings = (named.length === 0 ? [nodeId as number] : named).sort((a, b) => a - b)
-  if (inLog.join() === inSettings.join()) return
+  const unknown = inLog.filter((id) => !inSettings.includes(id))
+  const voteless = inSettings.filter((id) => !inLog.includes(id))
+  if (unknown.length === 0 && voteless.length === 0) return
+  if (unknown.length === 0 && voteless.length === 1 && inLog.length > 1) {
+    logger.warn({ voters: inLog, voteless }, 'voter of the settings has no vote: rookery quorum add-voter gives it one')
+    return
+  }
   const settings = `controller.quorum.voters ${named.length === 0 ? 'is not set, which means' : 'names'} ${inSettings.join(', ')}`
+  const advice = 'where voters are added and removed, controller.quorum.bootstrap.servers takes its place'
   throw new CoordinationError(
     'wrong-cluster',
-    `${settings}, but the cluster was formed with the voters ${inLog.join(', ')}`,
+    `${settings}, but the cluster has the voters ${inLog.join(', ')}; ${advice}`,
   )
+}
+
+/** Of the Raft clock; at least as many as let it tell a slow leader from none. */
+function ticksOf(ms: number): number {
+  return Math.max(minElectionTicks, Math.ceil(ms / raftTickMs))
 }
 
 async function loadGrpcServices(): Promise<PeerServices> {

@@ -114,6 +114,7 @@ export interface NodeDescription {
   readonly directoryId: string
   readonly incarnationId: string
   readonly configuredVoters: readonly RaftVoter[]
+  readonly bootstrapServers: readonly string[]
   readonly voters: readonly RaftVoter[]
   readonly leaderId?: number
   readonly term: number

@@ -16,6 +16,8 @@ export interface AcceptedStreamsOptions {
   readonly messages: NodeMessages
   readonly logger: Logger
   readonly identity: () => NodeIdentity
+  /** A node called that this one talks to. */
+  readonly onCall?: (hello: Hello) => void
   /** `message.from` is who the hello named. Throws `RpcError` ('invalid-message') for what makes no sense. */
   readonly onRaft: (message: RaftMessage) => void
 }
@@ -81,6 +83,11 @@ export class AcceptedStreams {
     }
   }
 
+  /** Whether the node opened a stream that is open. */
+  isOpenTo(nodeId: number): boolean {
+    return [...this.#callers].some(({ hello }) => hello.nodeId === nodeId)
+  }
+
   /** Sends over a stream that the node opened; false when it has none. */
   send(toNodeId: number, message: Uint8Array): boolean {
     for (const { hello, stream } of this.#callers) {
@@ -98,6 +105,7 @@ export class AcceptedStreams {
     if (refusal !== undefined) throw new RpcError('refused-by-peer', refusal)
     const caller = { hello, stream, lastHeardMs: platform.clock.monotonic() }
     this.#callers.add(caller)
+    this.#options.onCall?.(hello)
     stream.send(messages.peerMessage.encode({ hello: helloTo(hello.nodeId, identity()) }))
     return caller
   }

@@ -13,6 +13,8 @@ const feature = struct({ name: text, minLevel: whole, maxLevel: whole })
 const run = { brokerId: whole, brokerEpoch: whole }
 const configChange = nullable(either(text, struct({ append: text }), struct({ subtract: text })))
 
+const voterAtEndpoint = struct({ id: whole, directoryId: uuid, endpoint: text, timeoutMs: whole })
+
 /** What each request must look like. */
 const shapes: Readonly<Record<ControllerRequestKind, Shape>> = {
   createTopics: struct({
@@ -92,7 +94,8 @@ const shapes: Readonly<Record<ControllerRequestKind, Shape>> = {
   }),
   allocateProducerIds: struct(run),
   describeQuorum: struct({}),
-  addVoter: struct({ id: whole, directoryId: uuid, endpoint: text, timeoutMs: whole }),
+  addVoter: voterAtEndpoint,
+  updateVoter: voterAtEndpoint,
   removeVoter: struct({ id: whole, directoryId: uuid, timeoutMs: whole }),
 }
 

@@ -32,7 +32,12 @@ interface Peer {
   readonly target: RpcTarget
   readonly converse: PeerLink
   snapshots: PeerLink | undefined
+  /** Attempts that failed since the link was open last. */
+  failures: number
 }
+
+/** So many attempts at one address, then as many at the next that is known of the same peer: twice refused is a process that ended. */
+const attemptsPerAddress = 4
 
 /** What differs between the two streams to a peer. */
 interface LinkEvents {
@@ -45,8 +50,10 @@ interface LinkEvents {
 export class PeerTransport implements RaftTransport {
   readonly #options: PeerTransportOptions
   readonly #peers = new Map<NodeId, Peer>()
-  /** Where nodes are that another named as the leader. */
+  /** Where nodes are that another named as the leader, or that were found where the settings have controllers. */
   readonly #learned = new Map<NodeId, RpcTarget>()
+  /** Where the membership says that voters are. */
+  readonly #inMembership = new Map<NodeId, RpcTarget>()
   readonly #ping: Uint8Array
   readonly #listeners: PeerListener[] = []
   /** Why there is no way to a peer now, for people. */
@@ -70,28 +77,41 @@ export class PeerTransport implements RaftTransport {
   start(receiver: RaftReceiver): void {
     this.#receiver = receiver
     for (const [id, target] of this.#options.configured) this.#connect(id as NodeId, target)
+    for (const [id, target] of this.#learned) this.#connect(id, target)
   }
 
   setMembership({ voters }: Membership): void {
-    const { configured } = this.#options
-    const targets = new Map<NodeId, RpcTarget>()
-    for (const [id, target] of configured) targets.set(id as NodeId, target)
-    for (const [id, target] of this.#learned) targets.set(id, target)
+    const before = [...this.#inMembership.keys()]
+    this.#inMembership.clear()
     for (const { id, endpoint } of voters) {
       const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
-      if (target !== undefined && !configured.has(id)) targets.set(id, target)
+      if (target !== undefined) this.#inMembership.set(id, target)
     }
+    // Who was taken out of it is not called any more; it calls, if it follows on.
+    for (const id of before) if (!this.#inMembership.has(id)) this.#learned.delete(id)
     for (const [id, peer] of this.#peers) {
-      if (!targets.has(id)) this.#disconnect(id, peer)
+      if (this.#targetsOf(id).length === 0) this.#disconnect(id, peer)
     }
-    for (const [id, target] of targets) this.#connect(id, target)
+    for (const id of this.#inMembership.keys()) this.#connect(id, this.#targetsOf(id)[0]!)
   }
 
   learn({ id, endpoint }: Voter): void {
     const target = endpoint === undefined ? undefined : parseEndpoint(endpoint)
     if (target === undefined || this.#options.configured.has(id)) return
     this.#learned.set(id, target)
-    this.#connect(id, target)
+    if (!this.#peers.has(id)) this.#connect(id, target)
+  }
+
+  /** Where a node is called, or would be; undefined when nobody said where it is. */
+  targetOf(id: NodeId): RpcTarget | undefined {
+    return this.#peers.get(id)?.target ?? this.#targetsOf(id)[0]
+  }
+
+  /** All that is known, the best first. */
+  #targetsOf(id: NodeId): readonly RpcTarget[] {
+    const configured = this.#options.configured.get(id)
+    if (configured !== undefined) return [configured]
+    return [this.#inMembership.get(id), this.#learned.get(id)].filter((target) => target !== undefined)
   }
 
   /** A message of a stream that was opened to this node. Throws `RpcError` for what makes no sense. */
@@ -102,7 +122,8 @@ export class PeerTransport implements RaftTransport {
   send(message: Message): void {
     const bytes = this.#options.messages.peerMessage.encode({ raft: toWire(message) })
     const peer = this.#peers.get(message.to)
-    if (peer === undefined) {
+    // One that can't be called, as it has moved, may have called: a snapshot goes the same way then.
+    if (peer === undefined || (!peer.converse.isOpen && this.#options.accepted.isOpenTo(message.to))) {
       if (!this.#options.accepted.send(message.to, bytes)) this.#tellUnreachable(message)
     } else if (message.type === 'snapshotChunk') {
       this.#snapshotsOf(message.to, peer).send(bytes)
@@ -121,27 +142,38 @@ export class PeerTransport implements RaftTransport {
     else this.#receiver?.onUnreachable(to)
   }
 
+  /** Where a way to it is open, that is kept: it leads to that node, whatever its address. */
   #connect(id: NodeId, target: RpcTarget): void {
-    if (id === this.#options.identity().nodeId) return
+    if (id === this.#options.identity().nodeId || this.#receiver === undefined) return
     const present = this.#peers.get(id)
-    if (present?.target.host === target.host && present.target.port === target.port) return
+    if (present !== undefined && (present.converse.isOpen || isSame(present.target, target))) return
     if (present !== undefined) this.#disconnect(id, present)
     const converse = this.#link(id, target, 'Converse', {
       onOpen: () => {
+        peer.failures = 0
         this.#faults.delete(id)
         for (const listener of this.#listeners) listener.onConnected(id)
       },
       onDown: ({ message }) => {
         this.#faults.set(id, message)
         this.#receiver?.onUnreachable(id)
+        if (++peer.failures % attemptsPerAddress === 0) this.#tryNextAddress(id, peer)
       },
       onCrashed: () => {
         this.#receiver?.onCrashed(id)
         for (const listener of this.#listeners) listener.onCrashed(id)
       },
     })
-    this.#peers.set(id, { target, converse, snapshots: undefined })
+    const peer: Peer = { target, converse, snapshots: undefined, failures: 0 }
+    this.#peers.set(id, peer)
     converse.start()
+  }
+
+  #tryNextAddress(id: NodeId, { target }: Peer): void {
+    const targets = this.#targetsOf(id)
+    const at = targets.findIndex((each) => isSame(each, target))
+    const next = targets[(at + 1) % targets.length]
+    if (next !== undefined) this.#connect(id, next)
   }
 
   #disconnect(id: NodeId, { converse, snapshots }: Peer): void {
@@ -200,6 +232,10 @@ export class PeerTransport implements RaftTransport {
       log.warn({ error }, 'peer answered with what makes no sense')
     }
   }
+}
+
+function isSame(one: RpcTarget, other: RpcTarget): boolean {
+  return one.host === other.host && one.port === other.port
 }
 
 function parseEndpoint(endpoint: string): RpcTarget | undefined {

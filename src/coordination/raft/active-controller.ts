@@ -60,7 +60,7 @@ const maxQueuedRequests = 10_000
 const maxUnstoredRecords = 50_000
 
 /** Requests that are about metadata. The others are about the quorum, which Raft answers. */
-export type DecisionKind = Exclude<ControllerRequestKind, 'describeQuorum' | 'addVoter' | 'removeVoter'>
+export type DecisionKind = Exclude<ControllerRequestKind, 'describeQuorum' | 'addVoter' | 'updateVoter' | 'removeVoter'>
 
 type Handlers = {
   readonly [Kind in DecisionKind]: (

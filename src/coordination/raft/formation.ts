@@ -1,9 +1,17 @@
-import { addressText, deferred, messageOf, type Uuid } from '../../base/index.ts'
+import { addressText, deferred, type Uuid } from '../../base/index.ts'
 import type { Timers } from '../../platform/index.ts'
 import type { NodeId, Voter } from '../../raft/index.ts'
-import { type NodeDescription, type NodeMessages, RpcError, type RpcNetwork, type RpcTarget } from '../../rpc/index.ts'
+import type { NodeDescription, NodeMessages, RpcNetwork, RpcTarget } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { CoordinationError } from '../coordination-error.ts'
+import { describeNode } from '../peers/describe-node.ts'
+
+/** Where the settings have a controller. */
+export interface Place {
+  readonly target: RpcTarget
+  /** Whose place it is by `controller.quorum.voters`; undefined: whoever answers there. */
+  readonly id: number | undefined
+}
 
 export interface FormationOptions {
   readonly network: RpcNetwork
@@ -15,11 +23,18 @@ export interface FormationOptions {
   readonly directoryId: Uuid
   /** Of this run of the process. */
   readonly incarnationId: Uuid
-  /** All of them, this node too, as `controller.quorum.voters` names them. */
-  readonly voters: ReadonlyMap<number, RpcTarget>
+  /** A node that isn't waits for a cluster that others form. */
+  readonly isController: boolean
+  /**
+   * All voters, a controller's own place too, as `controller.quorum.voters` names them; or those of
+   * `controller.quorum.bootstrap.servers`, of which each is without an id.
+   */
+  readonly places: readonly Place[]
   /** The id that a new cluster gets, and whether this node belongs to no other. */
   readonly newClusterId: string
   readonly isClusterIdGiven: boolean
+  /** Who called this node by its id, and is of a cluster already; undefined: nobody yet. */
+  readonly calledBy: () => { readonly nodeId: number; readonly clusterId: string } | undefined
   /** Aborted when the node stops: the wait rejects. */
   readonly signal: AbortSignal
 }
@@ -38,24 +53,29 @@ const roundsBeforeReport = 10
 const roundsPerReport = 50
 /** Rounds for which a node that refuses to go on still answers: the other side is to see what differs, too. */
 const roundsBeforeRefusal = 5
+/** Rounds for which a node that would be a quorum of its own listens whether a cluster calls it: nodes try again each half second. */
+const roundsAlone = 10
 
 /**
- * The first boot of a quorum of several voters, on a node whose folders are empty. Voters are formatted only when it is certain
- * that none of them has a log already: a majority of empty disks would otherwise elect a leader that forgets what the cluster
- * knows.
+ * The first boot of a node with a quorum, whose folders are empty. Voters are formatted only when it is certain that none of them has
+ * a log already: a majority of empty disks would otherwise elect a leader that forgets what the cluster knows.
  *
- * The voter with the lowest id decides, once it has reached every other and found all empty: who votes, by directory ids too.
- * The others take over what it says. A node that finds a cluster formed of which it is a voter, with this very directory,
- * joins it: it never voted. One that finds a cluster formed with another directory of its own has lost its disk, and
- * follows without a vote until it is added again.
+ * The first voters are those of `controller.quorum.voters`, or, where that isn't set, the controllers that answer at the places of
+ * `controller.quorum.bootstrap.servers`. The one with the lowest id decides, once it has reached every place and found all
+ * empty, and all with the same settings: who votes, by directory ids too. The others take over what it says. A node that finds a
+ * cluster formed of which it is a voter, with this very directory, joins it: it never voted. Any other, be it that its disk was wiped,
+ * that it came later or is no controller, follows without a vote until it is added.
+ *
+ * A place alone that is this node's own makes a quorum of one. Where it was wiped, and others of its cluster live, they call it:
+ * it then refuses to begin another cluster.
  *
  * Throws `CoordinationError`: other nodes have other voters in their settings, are of several clusters or of another than
- * this node, another process answers where this node should, or the node stops.
+ * this node, another process answers where this node should or has its id, or the node stops.
  */
 export async function formQuorum(options: FormationOptions): Promise<Formation> {
-  const { voters, nodeId, timers, logger, signal } = options
+  const { places, nodeId, timers, logger, signal } = options
   for (let round = 1; ; round++) {
-    const { found, faults } = await describeAll(options)
+    const found = await askAll(options)
     throwIfStopped(signal)
     const contradiction = contradictionOf(found, options)
     if (contradiction !== undefined) {
@@ -64,76 +84,97 @@ export async function formQuorum(options: FormationOptions): Promise<Formation> 
       throwIfStopped(signal)
       throw new CoordinationError('wrong-cluster', contradiction)
     }
-    found.delete(nodeId)
     // One that follows without a vote may not know yet who has one.
-    const formed = [...found.values()].filter(
-      ({ clusterId, voters: members }) => clusterId !== '' && members.length > 0,
+    const formed = found.flatMap(({ description }) =>
+      description !== undefined &&
+      description.nodeId !== nodeId &&
+      description.clusterId !== '' &&
+      description.voters.length > 0
+        ? [description]
+        : [],
     )
     const [first] = formed
     if (first !== undefined) {
       return joinFormed(formed.find((description) => namesAsVoter(description, options)) ?? first, options)
     }
-    const missing = [...voters.keys()].filter((id) => id !== nodeId && found.get(id)?.clusterId !== '')
-    if (missing.length === 0 && nodeId === Math.min(...voters.keys())) return decide(found, options)
+    const missing = found.filter((each) => !isOwn(each, options) && each.description?.clusterId !== '')
+    if (missing.length === 0 && mayDecide(found, round, options)) return decide(found, options)
     if (round % roundsPerReport === roundsBeforeReport) {
-      const waitsFor = missing.map((id) => `${nameOf(id, voters.get(id)!)} (${faults.get(id)})`)
+      const waitsFor = missing.map(({ place, fault, description }) => {
+        return `${nameOf(place)} (${fault ?? `node ${description?.nodeId}, which follows, and does not know yet who votes`})`
+      })
       if (missing.length > 0) logger.info({ waitsFor }, 'new cluster waits for voters')
-      else logger.info({ waitsFor: [Math.min(...voters.keys())] }, 'new cluster waits for the voter that forms it')
+      else logger.info({ places: places.map(nameOf) }, 'new cluster waits for the controller that forms it')
     }
     await pause(timers, signal)
   }
 }
 
-interface Descriptions {
-  /** By the id under which the settings have them; this node too, where it reaches itself. */
-  readonly found: Map<number, NodeDescription>
-  /** Why others weren't found. For people. */
-  readonly faults: ReadonlyMap<number, string>
+/** What came of asking at one place. */
+interface Found {
+  readonly place: Place
+  /** Undefined: nobody answered, or somebody who should not be there; `fault` says it then, for people. */
+  readonly description: NodeDescription | undefined
+  readonly fault: string | undefined
 }
 
-async function describeAll(options: FormationOptions): Promise<Descriptions> {
-  const { voters, nodeId, network, messages } = options
-  const found = new Map<number, NodeDescription>()
-  const faults = new Map<number, string>()
-  await Promise.all(
-    [...voters].map(async ([id, target]) => {
-      const channel = network.connect(target)
-      try {
-        const request = messages.describeRequest.encode({ clusterId: '', nodeId })
-        const description = messages.nodeDescription.decode(await channel.call('Describe', request, callTimeoutMs))
-        if (description.nodeId === id || id === nodeId) found.set(id, description)
-        else faults.set(id, `node ${description.nodeId} answers there`)
-      } catch (error) {
-        // Not up yet, or not this far: asked again.
-        const isRefused = error instanceof RpcError && error.reason === 'connection-refused'
-        faults.set(id, isRefused ? 'nothing listens there' : messageOf(error))
-      } finally {
-        channel.close()
+async function askAll({ places, nodeId, network, messages }: FormationOptions): Promise<readonly Found[]> {
+  return await Promise.all(
+    places.map(async (place): Promise<Found> => {
+      const { id, target } = place
+      const { description, fault } = await describeNode({ network, messages }, target, nodeId, callTimeoutMs)
+      if (description === undefined || id === undefined || description.nodeId === id || id === nodeId) {
+        return { place, description, fault }
       }
+      return { place, description: undefined, fault: `node ${description.nodeId} answers there` }
     }),
   )
-  return { found, faults }
+}
+
+function isOwn({ place, description }: Found, { nodeId, incarnationId }: FormationOptions): boolean {
+  return place.id === nodeId || description?.incarnationId === incarnationId
+}
+
+/** Whether it is for this node to say who votes, all places being empty. */
+function mayDecide(found: readonly Found[], round: number, options: FormationOptions): boolean {
+  const { places, nodeId, isController } = options
+  if (!isController || !found.some((each) => isOwn(each, options))) return false
+  const ids = found.map(({ place, description }) => place.id ?? description?.nodeId ?? nodeId)
+  if (nodeId !== Math.min(...ids)) return false
+  if (places.some(({ id }) => id !== undefined)) return true
+  const own = listOf(places.map(nameOf))
+  const differs = found.some(({ description }) => listOf(description?.bootstrapServers ?? []) !== own)
+  return !differs && (places.length > 1 || round > roundsAlone)
 }
 
 /** What keeps these nodes from being one cluster, for people; undefined when nothing does. */
-function contradictionOf(found: ReadonlyMap<number, NodeDescription>, options: FormationOptions): string | undefined {
-  const { voters, nodeId, incarnationId, newClusterId, isClusterIdGiven } = options
-  const self = found.get(nodeId)
-  if (self !== undefined && self.incarnationId !== incarnationId) {
-    const place = `${addressText(voters.get(nodeId)!)}, where controller.quorum.voters has node ${nodeId}`
-    return self.nodeId === nodeId
-      ? `Two nodes have node.id ${nodeId}: another process answers at ${place}`
-      : `Node ${self.nodeId} answers at ${place}`
-  }
-  const ours = [...voters].map(([id, target]) => nameOf(id, target)).sort()
+function contradictionOf(found: readonly Found[], options: FormationOptions): string | undefined {
+  const { places, nodeId, incarnationId, newClusterId, isClusterIdGiven } = options
   const clusters = new Map<string, number>(isClusterIdGiven ? [[newClusterId, nodeId]] : [])
-  for (const description of found.values()) {
-    // All voters must mean the same quorum: two that overlap would each have a majority.
-    const theirs = description.configuredVoters.map(({ id, endpoint }) => `${id}@${endpoint}`).sort()
-    if (theirs.join(',') !== ours.join(',')) {
-      return `controller.quorum.voters differs: node ${nodeId} has ${ours.join(',')}, node ${description.nodeId} has ${theirs.join(',') || 'none'}`
+  const incarnations = new Map([[nodeId, incarnationId as string]])
+  const ours = places.every(({ id }) => id === undefined) ? undefined : listOf(places.map(nameOf))
+  for (const { place, description } of found) {
+    if (description === undefined) continue
+    if (place.id === nodeId && description.nodeId !== nodeId) {
+      return `Node ${description.nodeId} answers at ${addressText(place.target)}, where controller.quorum.voters has node ${nodeId}`
+    }
+    const known = incarnations.get(description.nodeId)
+    if (known !== undefined && known !== description.incarnationId) {
+      const where = place.id === undefined ? '' : `, where controller.quorum.voters has node ${place.id}`
+      return `Two nodes have node.id ${description.nodeId}: another process answers at ${addressText(place.target)}${where}`
+    }
+    incarnations.set(description.nodeId, description.incarnationId)
+    const theirs = listOf(description.configuredVoters.map(({ id, endpoint }) => `${id}@${endpoint}`))
+    // Whoever has none set finds voters otherwise, and can be a part of the cluster all the same; but not form it with us.
+    const isToBeCompared = description.nodeId !== nodeId && (theirs !== '' || description.clusterId === '')
+    if (ours !== undefined && isToBeCompared && theirs !== ours) {
+      return `controller.quorum.voters differs: node ${nodeId} has ${ours}, node ${description.nodeId} has ${theirs || 'none'}`
     }
     if (description.clusterId !== '') clusters.set(description.clusterId, description.nodeId)
+  }
+  const caller = options.calledBy()
+  if (ours === undefined && places.length === 1 && found[0] !== undefined && isOwn(found[0], options) && caller) {
+    return `Node ${caller.nodeId} of cluster ${caller.clusterId} knows this node, whose folder is empty: name others in controller.quorum.bootstrap.servers, that it may follow them, and not form a cluster of its own`
   }
   if (clusters.size < 2) return undefined
   const said = [...clusters].map(([clusterId, node]) => `node ${node} of cluster ${clusterId}`)
@@ -144,45 +185,61 @@ function throwIfStopped(signal: AbortSignal): void {
   if (signal.aborted) throw new CoordinationError('stopped', 'The node stops before its cluster was formed')
 }
 
-function decide(found: ReadonlyMap<number, NodeDescription>, options: FormationOptions): Formation {
-  const { voters, nodeId, directoryId, newClusterId, logger } = options
-  const members = [...voters.keys()].sort((a, b) => a - b)
-  logger.info({ clusterId: newClusterId, voters: members }, 'new cluster formed')
-  return {
-    clusterId: newClusterId,
-    voters: members.map((id) =>
-      voter(id, id === nodeId ? directoryId : (found.get(id)!.directoryId as Uuid), addressText(voters.get(id)!)),
-    ),
+function decide(found: readonly Found[], options: FormationOptions): Formation {
+  const { nodeId, directoryId, newClusterId, logger } = options
+  const voters = new Map<number, Voter>()
+  for (const each of found) {
+    const { place, description } = each
+    const id = isOwn(each, options) ? nodeId : description!.nodeId
+    const disk = id === nodeId ? directoryId : (description!.directoryId as Uuid)
+    if (!voters.has(id)) voters.set(id, voterOf(id, disk, addressText(place.target)))
   }
+  const members = [...voters.values()].sort((a, b) => a.id - b.id)
+  logger.info({ clusterId: newClusterId, voters: members.map(({ id }) => id) }, 'new cluster formed')
+  return { clusterId: newClusterId, voters: members }
 }
 
 function joinFormed(description: NodeDescription, options: FormationOptions): Formation {
-  const { nodeId, directoryId, logger } = options
+  const { nodeId, directoryId, isController, logger } = options
   const { clusterId } = description
-  if (!namesAsVoter(description, options)) {
+  if (namesAsVoter(description, options)) {
+    logger.info({ clusterId, toldBy: description.nodeId }, 'joined the new cluster')
+    return {
+      clusterId,
+      voters: description.voters.map((each) => voterOf(each.id, each.directoryId as Uuid, each.endpoint)),
+    }
+  }
+  if (!isController) {
+    logger.info({ clusterId, toldBy: description.nodeId }, 'found the cluster')
+  } else if (description.voters.some(({ id }) => id === nodeId)) {
     logger.warn(
       { clusterId, nodeId, directoryId },
-      'cluster does not know this folder as a voter: following without a vote, until it is added with: rookery quorum add-voter',
+      'cluster knows another folder of this node as a voter: following without a vote, until this one is added: rookery quorum add-voter',
     )
-    return { clusterId, voters: [] }
+  } else {
+    logger.info(
+      { clusterId, nodeId, directoryId },
+      'found the cluster: following without a vote, until it is added: rookery quorum add-voter',
+    )
   }
-  logger.info({ clusterId, toldBy: description.nodeId }, 'joined the new cluster')
-  return {
-    clusterId,
-    voters: description.voters.map((each) => voter(each.id, each.directoryId as Uuid, each.endpoint)),
-  }
+  return { clusterId, voters: [] }
 }
 
 function namesAsVoter({ voters }: NodeDescription, { nodeId, directoryId }: FormationOptions): boolean {
   return voters.some((each) => each.id === nodeId && each.directoryId === directoryId)
 }
 
-function voter(id: number, directoryId: Uuid, endpoint: string): Voter {
+function voterOf(id: number, directoryId: Uuid, endpoint: string): Voter {
   return { id: id as NodeId, directoryId, ...(endpoint === '' ? {} : { endpoint }) }
 }
 
-function nameOf(id: number, target: RpcTarget): string {
-  return `${id}@${addressText(target)}`
+function nameOf({ id, target }: Place): string {
+  return id === undefined ? addressText(target) : `${id}@${addressText(target)}`
+}
+
+/** The same for the same names, in whatever order. */
+function listOf(names: readonly string[]): string {
+  return [...names].sort().join(',')
 }
 
 function pause(timers: Timers, signal: AbortSignal): Promise<void> {

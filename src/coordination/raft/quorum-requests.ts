@@ -5,7 +5,7 @@ import type { ControllerChannel, ControllerRequestKind, ControllerRequests } fro
 import type { ChangeVotersResult, QuorumFacts, QuorumMember } from '../coordination.ts'
 import type { ActiveController, DecisionKind } from './active-controller.ts'
 
-type Raft = Pick<RaftNode, 'describe' | 'addVoter' | 'removeVoter'>
+type Raft = Pick<RaftNode, 'describe' | 'addVoter' | 'updateVoter' | 'removeVoter'>
 type Answer<Kind extends ControllerRequestKind> = Promise<ControllerAnswer<ControllerRequests[Kind]['response']>>
 type Handler<Kind extends ControllerRequestKind> = (request: ControllerRequests[Kind]['request']) => Answer<Kind>
 type Handlers = { readonly [Kind in Exclude<ControllerRequestKind, DecisionKind>]: Handler<Kind> }
@@ -33,6 +33,10 @@ export class LeaderChannel implements ControllerChannel {
       addVoter: async ({ id, directoryId, endpoint, timeoutMs }) => {
         const voter = { id: id as number as NodeId, directoryId, endpoint }
         return answerOf(await this.#raft.addVoter(voter, { timeoutMs }))
+      },
+      updateVoter: async ({ id, directoryId, endpoint, timeoutMs }) => {
+        const voter = { id: id as number as NodeId, directoryId, endpoint }
+        return answerOf(await this.#raft.updateVoter(voter, { timeoutMs }))
       },
       removeVoter: async ({ id, directoryId, timeoutMs }) => {
         const refusal = this.#removalRefusal(id)

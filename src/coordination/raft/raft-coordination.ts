@@ -32,6 +32,7 @@ import type {
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
 import { BrokerLifecycle, type DirectoryStates } from '../lifecycle/broker-lifecycle.ts'
+import { ControllerLifecycle, type ControllerLifecycleOptions } from '../lifecycle/controller-lifecycle.ts'
 import { ActiveController } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { LeaderChannel } from './quorum-requests.ts'
@@ -55,7 +56,10 @@ export interface RaftCoordinationOptions {
   readonly logger: Logger
   /** Undefined where this node is the whole quorum. */
   readonly remote?: RemoteControllers
+  /** The node's id, also of one that is no broker. */
   readonly brokerId: BrokerId
+  /** What a node with the role of a controller, and others around it, tells of itself. */
+  readonly asController?: Pick<ControllerLifecycleOptions, 'registration' | 'directoryId' | 'endpoint' | 'joins'>
   /** Of this node's meta.properties. A new log gets it in its first entry; one that has another is refused. */
   readonly clusterId: string
   readonly controller: ControllerSettings
@@ -81,6 +85,8 @@ export interface RaftCoordinationOptions {
 
 /** How long `start` waits for a controller, and for another run of this broker to be given up. Kafka's is the same. */
 const registrationTimeoutMs = 60_000
+/** A longer one would be due at once. */
+const longestTimerMs = 2 ** 31 - 1
 /** How long a node that stops waits until its leaderships are handed over. */
 const shutdownTimeoutMs = 5_000
 /** How long it waits for a controller to hand them over: longer than an election takes where there is a quorum. */
@@ -102,6 +108,8 @@ const repeatable: ReadonlySet<ControllerRequestKind> = new Set([
   'alterPartition',
   'listPartitionReassignments',
   'describeQuorum',
+  'registerController',
+  'updateVoter',
 ])
 
 export function createRaftCoordination(options: RaftCoordinationOptions): RaftCoordination {
@@ -124,6 +132,7 @@ export class RaftCoordination implements Coordination {
   readonly #listeners: MetadataListener[] = []
   readonly #faultListeners: ((error: Error) => void)[] = []
   #lifecycle: BrokerLifecycle | undefined
+  #controllerLifecycle: ControllerLifecycle | undefined
   #sessionTimer: Timer | undefined
   #balanceTimer: Timer | undefined
   /** Term in which this node is the active controller. */
@@ -243,7 +252,7 @@ export class RaftCoordination implements Coordination {
       onFault: (error) => this.#onFault(error),
     })
     this.#lifecycle = lifecycle
-    await this.#raft.start()
+    await this.#startRaft()
     const deadlineMs = platform.clock.monotonic() + registrationTimeoutMs
     await lifecycle.register(deadlineMs)
     this.#beginPublishing()
@@ -252,21 +261,47 @@ export class RaftCoordination implements Coordination {
     return { brokerEpoch: lifecycle.run.brokerEpoch }
   }
 
+  async startWithoutBroker(): Promise<void> {
+    await this.#startRaft()
+    this.#beginPublishing()
+    const forever = this.#options.platform.clock.monotonic() + longestTimerMs
+    await this.#gate.until(() => this.#controllerId() !== undefined, forever, 'an active controller')
+  }
+
+  async #startRaft(): Promise<void> {
+    const { platform, asController } = this.#options
+    await this.#raft.start()
+    if (asController === undefined) return
+    this.#controllerLifecycle = new ControllerLifecycle({
+      ...asController,
+      ask: (kind, request, deadlineMs) => this.#ask(kind, request, deadlineMs),
+      platform,
+      logger: this.#logger,
+      raft: () => this.#raft.state,
+    })
+    this.#controllerLifecycle.start()
+  }
+
   async handOver(): Promise<void> {
+    if (this.#lifecycle !== undefined) await this.#handOverPartitions(this.#lifecycle)
+    await this.#raft.transferLeadership() // does nothing where there is nobody to take it
+  }
+
+  async #handOverPartitions(lifecycle: BrokerLifecycle): Promise<void> {
     const nowMs = this.#options.platform.clock.monotonic()
     const hasController = () => this.#controllerId() !== undefined
     try {
       await this.#gate.until(hasController, nowMs + shutdownControllerMs, 'an active controller')
-      await this.#lifecycle?.shutDown(nowMs + shutdownTimeoutMs)
+      await lifecycle.shutDown(nowMs + shutdownTimeoutMs)
     } catch (error) {
       // The node goes in any case: what could not be handed over moves when it is fenced, or registers again.
       this.#logger.warn({ error }, 'leaderships not handed over')
     }
-    await this.#raft.transferLeadership() // does nothing where there is nobody to take it
   }
 
   giveUp(): void {
     this.#lifecycle?.stop()
+    this.#controllerLifecycle?.stop()
     this.#gate.close(new CoordinationError('stopped', 'The node is stopping'))
   }
 
@@ -392,6 +427,7 @@ export class RaftCoordination implements Coordination {
     if (this.#fault !== undefined) return
     this.#fault = error instanceof Error ? error : new Error(messageOf(error))
     this.#lifecycle?.stop()
+    this.#controllerLifecycle?.stop()
     this.#gate.close(new CoordinationError('stopped', 'The metadata quorum has a fault on this node', { cause: error }))
     this.#endLeadership()
     for (const listener of this.#faultListeners) listener(this.#fault)

@@ -449,7 +449,9 @@ export class RaftCore {
     this.#electionElapsed = 0
     const random = this.#random
     if (this.#quickCampaignsLeft === 0) {
-      this.#electionTimeout = this.#config.electionTicks + random.int(this.#config.electionTicks)
+      const { electionTicks, campaignTicks } = this.#config
+      const ticks = this.#role === 'follower' ? electionTicks : campaignTicks
+      this.#electionTimeout = ticks + random.int(ticks)
     } else if (this.#role === 'candidate') {
       this.#electionTimeout = quickVoteTicks + random.int(quickVoteTicks)
     } else {

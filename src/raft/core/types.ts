@@ -222,6 +222,8 @@ export interface LogView {
 export interface RaftConfig {
   /** Ticks without a word from the leader before a follower campaigns: random in [electionTicks, 2 x electionTicks). */
   readonly electionTicks: number
+  /** Ticks that a candidate waits for votes before it campaigns anew: random in [campaignTicks, 2 x campaignTicks). */
+  readonly campaignTicks: number
   readonly heartbeatTicks: number
   /** Entry payload in one append message; a single larger entry still goes, alone. */
   readonly maxBytesPerMessage: number
@@ -247,6 +249,7 @@ export interface RaftConfig {
 /** For ticks of 50 ms: election after 1 to 2 s, heartbeat each 100 ms. */
 export const defaultRaftConfig: RaftConfig = {
   electionTicks: 20,
+  campaignTicks: 20,
   heartbeatTicks: 2,
   maxBytesPerMessage: 1 << 20,
   maxInflightCount: 64,

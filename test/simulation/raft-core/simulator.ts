@@ -175,9 +175,11 @@ export class Simulator {
       const membership = i < nodeCount ? { voters } : { voters: [] }
       return new SimulatedNode(i as NodeId, membership, random.int(tickTime))
     })
+    const electionTicks = random.between(8, 20)
     this.#config = {
       ...defaultRaftConfig,
-      electionTicks: random.between(8, 20),
+      electionTicks,
+      campaignTicks: electionTicks,
       heartbeatTicks: random.between(1, 3),
       maxBytesPerMessage: random.pick([1, 20, 200, 1 << 20]),
       maxInflightCount: random.pick([1, 2, 8, 64]),

@@ -141,6 +141,8 @@ class FakeCoordination implements Coordination {
     return topic
   }
 
+  async startWithoutBroker(): Promise<void> {}
+
   async handOver(): Promise<void> {}
 
   giveUp(): void {}

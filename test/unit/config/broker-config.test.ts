@@ -218,7 +218,9 @@ describe('parseConfig refuses', () => {
     expect(messagesOf({ file: 'authorizer.class.name=x.Y' })).toHaveLength(1)
     expect(messagesOf({ file: 'security.inter.broker.protocol=SSL' })).toHaveLength(1)
     expect(messagesOf({ file: 'controller.quorum.voters=1@a:1,2@b:1' })[0]).toContain('controller.listener.names')
-    expect(messagesOf({ file: 'controller.quorum.bootstrap.servers=a:1,b:1' })[0]).toContain('controller.listener.names')
+    expect(messagesOf({ file: 'controller.quorum.bootstrap.servers=a:1,b:1' })[0]).toContain(
+      'controller.listener.names',
+    )
     expect(messagesOf({ file: 'controller.quorum.voters=2@a:1' })[0]).toContain('contradicts node.id=1')
     expect(messagesOf({ file: 'controller.quorum.voters=1@a:1' })).toEqual([])
     for (const bad of ['a:1', '1@a', '1@a:0', '1@a:65536', '-1@a:1', '@a:1', '99999999999@a:1']) {

@@ -55,7 +55,9 @@ class NewNode {
       logger: silentLogger,
       nodeId: this.#id,
       directoryId: this.#directoryId,
-      voters: this.#voters,
+      isController: true,
+      places: [...this.#voters].map(([id, target]) => ({ id, target })),
+      calledBy: () => undefined,
       incarnationId: this.#incarnationId,
       newClusterId: this.#clusterId ?? `cluster-of-${this.#id}`,
       isClusterIdGiven: this.#clusterId !== undefined,
@@ -83,6 +85,7 @@ class NewNode {
         directoryId: '',
         endpoint: `${target.host}:${port}`,
       })),
+      bootstrapServers: [],
       voters: voters.map((voter) => ({ ...voter, endpoint: voter.endpoint ?? '' })),
       term: 0,
     }

@@ -21,6 +21,7 @@ function channel(options: { readonly quorum?: Partial<QuorumDescription>; readon
   const raft = {
     describe: () => (quorum === undefined ? undefined : (described as unknown as QuorumDescription)),
     addVoter: change,
+    updateVoter: change,
     removeVoter: change,
   }
   const controller = { ask: async (kind: string) => ({ ok: true, index: 1, response: kind }) }

@@ -21,7 +21,7 @@ import {
 } from '../../../../src/raft/index.ts'
 import { SeededRandom } from '../../../simulation/raft-core/random.ts'
 
-const config: RaftConfig = { ...defaultRaftConfig, electionTicks: 10, heartbeatTicks: 1 }
+const config: RaftConfig = { ...defaultRaftConfig, electionTicks: 10, campaignTicks: 10, heartbeatTicks: 1 }
 
 const id = (value: number) => value as NodeId
 const term = (value: number) => value as Term
