@@ -1,4 +1,5 @@
 import type { QuorumFacts, QuorumMember } from '../coordination/index.ts'
+import type { MetadataImage } from '../metadata/index.ts'
 import { apis, type DescribeQuorumResponse, ErrorCode, type MessageInput } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { errorMessageOf } from './errors.ts'
@@ -59,12 +60,20 @@ function answer(quorum: QuorumFacts, { apiVersion, services }: RequestContext): 
     currentVoters: quorum.voters.map(memberAnswer),
     observers: quorum.observers.map(memberAnswer),
   }
-  const nodes =
-    apiVersion >= 2
-      ? { nodes: quorum.voters.map(({ id, endpoint }) => ({ nodeId: id, listeners: listenersOf(endpoint) })) }
-      : {}
+  const nodes = apiVersion >= 2 ? { nodes: nodesOf(quorum, services.coordination.image) } : {}
   const topics = [{ topicName: metadataTopic, partitions: [partition] }]
   return { ...top(ErrorCode.NONE, apiVersion), topics, ...nodes }
+}
+
+/** The voters, where the membership has them, and the controllers that follow and registered. */
+function nodesOf({ voters, observers }: QuorumFacts, image: MetadataImage): NonNullable<Body['nodes']> {
+  const nodes = voters.map(({ id, endpoint }) => ({ nodeId: id as number, listeners: listenersOf(endpoint) }))
+  for (const { controllerId, endpoints } of image.cluster.controllers()) {
+    if (!observers.some(({ id }) => id === controllerId) || nodes.some(({ nodeId }) => nodeId === controllerId))
+      continue
+    nodes.push({ nodeId: controllerId, listeners: endpoints.map(({ name, host, port }) => ({ name, host, port })) })
+  }
+  return nodes
 }
 
 function timeOf(agoMs: number | null, nowMs: number): number {

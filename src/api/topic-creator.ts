@@ -63,13 +63,22 @@ export class TopicCreator {
       )
   }
 
+  /** Unless it is set: fewer where there are fewer brokers yet. The controller adds the others' when they are there. */
+  get #offsetsReplicationFactor(): number {
+    const { values, entries } = this.#config
+    const factor = values.offsetsTopicReplicationFactor
+    if (entries.get('offsets.topic.replication.factor')?.source !== 'default') return factor
+    const brokerCount = [...this.#coordination.image.cluster.brokers()].length
+    return Math.max(1, Math.min(factor, brokerCount))
+  }
+
   /** Compacted, so that of each group and offset only the latest state is kept. */
   #offsetsTopicRequest(): CreateTopicRequest {
     const { values } = this.#config
     return {
       name: offsetsTopic,
       partitionCount: values.offsetsTopicNumPartitions,
-      replicationFactor: values.offsetsTopicReplicationFactor,
+      replicationFactor: this.#offsetsReplicationFactor,
       configs: new Map([
         ['cleanup.policy', 'compact'],
         ['compression.type', 'producer'],

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { isUuid, type Uuid } from '../base/index.ts'
 import type { ClusterOptions } from './commands/cluster.ts'
 import type { CompletionOptions, Shell } from './commands/completion.ts'
 import type * as configs from './commands/configs.ts'
@@ -10,6 +11,7 @@ import type { ElectOptions } from './commands/leaders.ts'
 import type { DumpOptions, VerifyOptions } from './commands/log.ts'
 import type { OffsetsOptions } from './commands/offsets.ts'
 import type { ProduceOptions } from './commands/produce.ts'
+import type { AddVoterOptions, RemoveVoterOptions } from './commands/quorum.ts'
 import type * as reassignCommands from './commands/reassign.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
@@ -338,6 +340,26 @@ function addQuorum(program: Command): void {
   connected(
     quorum.command('status', { isDefault: true }).description('who leads, who votes, and how far each is'),
   ).action(async (options: ClusterCommandOptions) => (await import('./commands/quorum.ts')).status(options))
+  connected(
+    quorum
+      .command('add-voter')
+      .description('give a vote to a controller that follows the quorum')
+      .argument('<id>', 'its node.id', wholeNumber(0)),
+  )
+    .option('--endpoint <host:port>', 'where the others reach it; what it told of itself by default')
+    .option('--directory-id <id>', 'of its metadata folder; that which follows by default', directoryId)
+    .option('--replace', 'where the id has a vote with another folder, which was lost: take that first')
+    .action(async (id: number, options: AddVoterOptions) => (await import('./commands/quorum.ts')).add(id, options))
+  connected(
+    quorum
+      .command('remove-voter')
+      .description('take the vote of a node; it may follow on')
+      .argument('<id>', 'its node.id', wholeNumber(0)),
+  )
+    .option('--directory-id <id>', 'of its metadata folder; that which has the vote by default', directoryId)
+    .action(async (id: number, options: RemoveVoterOptions) =>
+      (await import('./commands/quorum.ts')).remove(id, options),
+    )
 }
 
 function addDoctor(program: Command): void {
@@ -388,6 +410,11 @@ function connected(command: Command, json = 'JSON instead of a table'): Command 
     .addOption(bootstrapServer())
     .option('--timeout <seconds>', 'how long an answer may take', wholeNumber(1), 30)
     .option('--json', json)
+}
+
+function directoryId(text: string): Uuid {
+  if (!isUuid(text)) throw new InvalidArgumentError('Allowed are 22 characters, as rookery quorum status shows them.')
+  return text
 }
 
 function bootstrapServer(): Option {

@@ -29,7 +29,7 @@ import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
-import { type Logger, Metrics } from '../telemetry/index.ts'
+import { Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
@@ -415,7 +415,7 @@ class Node implements RunningNode {
       },
     })
     this.#stops.push(() => raft.stop())
-    checkVoters(raft.state.membership, this.#config, logger)
+    checkVoters(raft.state.membership, this.#config)
     const calls =
       peers === undefined
         ? undefined
@@ -643,24 +643,17 @@ function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, s
 }
 
 /**
- * The log says who votes, and `controller.quorum.voters` where it is set: they have to mean the same. But for one voter of three or
- * more that the log doesn't have: its vote was taken, as its folder is being replaced, and the others must be able to start meanwhile. A
- * log without voters is that of a node that follows until it is told. Throws `CoordinationError`.
+ * The log says who votes, and `controller.quorum.voters` where it is set, or a node is alone: they have to mean the same. A log without
+ * voters is that of a node that follows until it is told. Throws `CoordinationError`.
  */
-function checkVoters({ voters }: Membership, { quorumVoters, nodeId, isAlone }: ParsedConfig, logger: Logger): void {
+function checkVoters({ voters }: Membership, { quorumVoters, nodeId, isAlone }: ParsedConfig): void {
   if (voters.length === 0 || (quorumVoters.length === 0 && !isAlone)) return
   const inLog = voters.map(({ id }) => id as number).sort((a, b) => a - b)
   const named = quorumVoters.map((voter) => voter.nodeId)
   const inSettings = (named.length === 0 ? [nodeId as number] : named).sort((a, b) => a - b)
-  const unknown = inLog.filter((id) => !inSettings.includes(id))
-  const voteless = inSettings.filter((id) => !inLog.includes(id))
-  if (unknown.length === 0 && voteless.length === 0) return
-  if (unknown.length === 0 && voteless.length === 1 && inLog.length > 1) {
-    logger.warn({ voters: inLog, voteless }, 'voter of the settings has no vote: rookery quorum add-voter gives it one')
-    return
-  }
+  if (inLog.join() === inSettings.join()) return
   const settings = `controller.quorum.voters ${named.length === 0 ? 'is not set, which means' : 'names'} ${inSettings.join(', ')}`
-  const advice = 'where voters are added and removed, controller.quorum.bootstrap.servers takes its place'
+  const advice = 'controller.quorum.bootstrap.servers in its place is for a cluster whose voters change'
   throw new CoordinationError(
     'wrong-cluster',
     `${settings}, but the cluster has the voters ${inLog.join(', ')}; ${advice}`,

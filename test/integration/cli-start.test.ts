@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { freePorts } from '../support/cluster-processes.ts'
 import { RookeryProcess, type RunOptions, rookery } from '../support/rookery-process.ts'
 
 let folder: string
@@ -110,12 +111,14 @@ describe('rookery start', () => {
     expect(await topicsOf(again)).toEqual({ a: 3, b: 4 })
   })
 
-  test('takes the settings of the KRaft quick start, and says why it opens no controller listener', async () => {
+  test('takes the settings of the KRaft quick start, as a quorum of one that others may join', async () => {
     const file = join(folder, 'server.properties')
-    writeFileSync(file, quickStart)
-    const listeners = 'listeners=PLAINTEXT://localhost:0,CONTROLLER://localhost:0'
-    const broker = await started(['--config', file, '--override', listeners])
-    expect(broker.stdout).toContain('controller listener not opened: a quorum of one has nobody to talk to')
+    const [ports] = await freePorts(1)
+    const { client, controller } = ports!
+    writeFileSync(file, quickStart.replaceAll('9092', `${client}`).replaceAll('9093', `${controller}`))
+    const broker = await started(['--config', file])
+    expect(broker.stdout).toContain('"msg":"new cluster formed"')
+    expect(broker.stdout).not.toContain('controller listener not opened')
   })
 })
 

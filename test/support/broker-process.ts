@@ -77,7 +77,7 @@ export class BrokerProcess implements AsyncDisposable {
   }
 
   #started(): Record<string, unknown> | undefined {
-    if (!this.program.stdout.includes('node started')) return undefined
-    return this.logLines().find(({ msg }) => msg === 'node started')
+    if (!/node started|controller started/.test(this.program.stdout)) return undefined
+    return this.logLines().find(({ msg }) => msg === 'node started' || msg === 'controller started')
   }
 }

@@ -40,23 +40,30 @@ export interface PartitionView {
 export interface ClusterOptions {
   /** 3 when left out. */
   readonly nodeCount?: number
+  /** So many nodes, the first ones, are controllers only, and the others brokers only; undefined: each is both. */
+  readonly controllerCount?: number
+  /** In place of `controller.quorum.voters`: where these nodes are is in `controller.quorum.bootstrap.servers`. */
+  readonly bootstrapIds?: readonly number[]
   readonly config?: Readonly<Record<string, string | number>>
 }
 
-/** A cluster of `rookery start` processes, each broker and voter; their ids are 1, 2, 3, ... */
+/** A cluster of `rookery start` processes; their ids are 1, 2, 3, ... */
 export class ClusterProcesses implements AsyncDisposable {
   readonly ports: readonly NodePorts[]
   readonly ids: readonly number[]
+  readonly brokerIds: readonly number[]
   readonly folder: string
+  readonly #controllerCount: number | undefined
+  readonly #bootstrapIds: readonly number[] | undefined
   readonly #config: Readonly<Record<string, string | number>>
   readonly #nodes = new Map<number, BrokerProcess>()
   readonly #dispose: () => PromiseLike<void>
 
   /** Folders and ports; nothing runs yet. */
-  static async prepare({ nodeCount = 3, config = {} }: ClusterOptions = {}): Promise<ClusterProcesses> {
+  static async prepare(options: ClusterOptions = {}): Promise<ClusterProcesses> {
     const folder = await temporaryFolder()
-    const ports = await freePorts(nodeCount)
-    return new ClusterProcesses(folder.path, ports, config, () => folder[Symbol.asyncDispose]())
+    const ports = await freePorts(options.nodeCount ?? 3)
+    return new ClusterProcesses(folder.path, ports, options, () => folder[Symbol.asyncDispose]())
   }
 
   /** All nodes, serving. */
@@ -75,18 +82,21 @@ export class ClusterProcesses implements AsyncDisposable {
   private constructor(
     folder: string,
     ports: readonly NodePorts[],
-    config: ClusterOptions['config'] & object,
+    { config = {}, controllerCount, bootstrapIds }: ClusterOptions,
     dispose: () => PromiseLike<void>,
   ) {
     this.folder = folder
     this.ports = ports
     this.ids = ports.map((_, index) => index + 1)
+    this.#controllerCount = controllerCount
+    this.#bootstrapIds = bootstrapIds
+    this.brokerIds = this.ids.slice(controllerCount ?? 0)
     this.#config = config
     this.#dispose = dispose
   }
 
   get bootstrapServers(): string {
-    return this.ids.map((id) => this.address(id)).join(',')
+    return this.brokerIds.map((id) => this.address(id)).join(',')
   }
 
   /** Where clients connect to this node, whether it runs or not. */
@@ -96,10 +106,9 @@ export class ClusterProcesses implements AsyncDisposable {
 
   /** Starts the process of a node, with its folder as it is. */
   launch(id: number, config: Readonly<Record<string, string | number>> = {}): BrokerProcess {
-    const { client, controller } = this.ports[id - 1]!
     const process = new BrokerProcess({
       folder: join(this.folder, `node-${id}`),
-      listeners: `PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
+      listeners: this.#listeners(id),
       config: { ...this.#ownConfig(id), ...this.#config, ...config },
     })
     this.#nodes.set(id, process)
@@ -162,18 +171,16 @@ export class ClusterProcesses implements AsyncDisposable {
     })
   }
 
-  /** Waits until every partition of the topics has all nodes in sync and a leader, on every node. */
-  async untilInSync(topics: readonly string[], timeoutMs = 30_000): Promise<void> {
+  /** Waits until every partition of the topics has all brokers, or those given, in sync and a leader, on each of them. */
+  async untilInSync(topics: readonly string[], timeoutMs = 30_000, ids = this.brokerIds): Promise<void> {
     const seen = new Map<string, readonly PartitionView[]>()
     const isInSync = async (id: number, topic: string): Promise<boolean> => {
       const partitions = await this.partitions(id, topic).catch(() => [])
       seen.set(`${topic} on node ${id}`, partitions)
-      return (
-        partitions.length > 0 && partitions.every(({ leader, isr }) => leader > 0 && isr.length === this.ids.length)
-      )
+      return partitions.length > 0 && partitions.every(({ leader, isr }) => leader > 0 && isr.length === ids.length)
     }
     const areAll = async () => {
-      for (const id of this.ids) for (const topic of topics) if (!(await isInSync(id, topic))) return false
+      for (const id of ids) for (const topic of topics) if (!(await isInSync(id, topic))) return false
       return true
     }
     await until(areAll, 'all replicas in sync', timeoutMs).catch((error: unknown) => {
@@ -181,12 +188,29 @@ export class ClusterProcesses implements AsyncDisposable {
     })
   }
 
-  /** What Kafka's own three-node file says. */
+  #rolesOf(id: number): readonly string[] {
+    if (this.#controllerCount === undefined) return ['broker', 'controller']
+    return id <= this.#controllerCount ? ['controller'] : ['broker']
+  }
+
+  #listeners(id: number): string {
+    const { client, controller } = this.ports[id - 1]!
+    const roles = this.#rolesOf(id)
+    return [
+      ...(roles.includes('broker') ? [`PLAINTEXT://127.0.0.1:${client}`] : []),
+      ...(roles.includes('controller') ? [`CONTROLLER://127.0.0.1:${controller}`] : []),
+    ].join(',')
+  }
+
+  /** What Kafka's own files of several nodes say. */
   #ownConfig(id: number): Record<string, string | number> {
+    const places = this.#bootstrapIds?.map((each) => `127.0.0.1:${this.ports[each - 1]!.controller}`).join(',')
     return {
-      'process.roles': 'broker,controller',
+      'process.roles': this.#rolesOf(id).join(','),
       'node.id': id,
-      'controller.quorum.voters': votersOf(this.ports),
+      ...(places === undefined
+        ? { 'controller.quorum.voters': votersOf(this.ports.slice(0, this.#controllerCount)) }
+        : { 'controller.quorum.bootstrap.servers': places }),
       'controller.listener.names': 'CONTROLLER',
     }
   }

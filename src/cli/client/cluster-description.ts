@@ -1,4 +1,4 @@
-import { zeroUuid } from '../../base/index.ts'
+import { type Uuid, zeroUuid } from '../../base/index.ts'
 import { apis, errorName } from '../../protocol/index.ts'
 import type { Cluster, TopicMetadata } from './cluster.ts'
 import type { BrokerConnection } from './connection.ts'
@@ -55,7 +55,9 @@ export interface QuorumDescription {
 export interface QuorumMember {
   readonly id: number
   /** Of its metadata log; null when the broker doesn't tell. */
-  readonly directoryId: string | null
+  readonly directoryId: Uuid | null
+  /** Where the nodes of the quorum reach it; null when the broker doesn't tell, and of one that is no controller. */
+  readonly address: { readonly host: string; readonly port: number } | null
   /** -1: not known. */
   readonly logEndOffset: number
   /** Milliseconds since 1970, by the leader's clock; -1: not known. */
@@ -113,14 +115,16 @@ export async function describeQuorum(cluster: Cluster): Promise<QuorumDescriptio
   const connection = await cluster.controller().catch(() => cluster.any())
   if (!connection.serves(apis.DescribeQuorum)) return null
   const topics = [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }]
-  const { topics: answers } = await connection.call(apis.DescribeQuorum, { topics })
+  const { topics: answers, nodes } = await connection.call(apis.DescribeQuorum, { topics })
   const answer = answers[0]?.partitions[0]
   if (answer === undefined || answer.errorCode !== 0) return null
   const { leaderId, leaderEpoch, highWatermark, currentVoters, observers } = answer
   const memberOf = (member: (typeof currentVoters)[number]): QuorumMember => {
     const { replicaId: id, replicaDirectoryId, logEndOffset, lastFetchTimestamp, lastCaughtUpTimestamp } = member
     const directoryId = replicaDirectoryId === zeroUuid ? null : replicaDirectoryId
-    return { id, directoryId, logEndOffset, lastFetchTimestamp, lastCaughtUpTimestamp }
+    const listener = nodes.find(({ nodeId }) => nodeId === id)?.listeners[0]
+    const address = listener === undefined ? null : { host: listener.host, port: listener.port }
+    return { id, directoryId, address, logEndOffset, lastFetchTimestamp, lastCaughtUpTimestamp }
   }
   const voters = currentVoters.map(memberOf)
   const leaderTimestamp = voters.find(({ id }) => id === leaderId)?.lastCaughtUpTimestamp ?? -1

@@ -56,7 +56,9 @@ export async function start(options: StartOptions): Promise<void> {
   })
   if (node === undefined) return
   if (format === 'human') process.stdout.write(banner(config, node, options.version))
-  else logger.info({ bootstrapServers: node.bootstrapServers, folders: foldersOf(config) }, 'serving')
+  else if (config.roles.broker) {
+    logger.info({ bootstrapServers: node.bootstrapServers, folders: foldersOf(config) }, 'serving')
+  }
   try {
     await node.ended
   } catch (error) {
@@ -93,6 +95,10 @@ async function readSettings(options: StartOptions): Promise<Settings> {
     ...((await collect(() => parseTopicList(process.env.ROOKERY_TOPICS ?? '', 'ROOKERY_TOPICS'))) ?? []),
     ...((await collect(() => topicTexts.flatMap((text) => parseTopicList(text, '--topic')))) ?? []),
   ]
+  if (config?.roles.broker === false && topics.length > 0) {
+    const message = 'Topics are declared on brokers: process.roles=controller keeps none'
+    problems.push({ key: 'process.roles', message })
+  }
   if (config === undefined || problems.length > 0) throw new ConfigError(problems)
   // The last that declares a topic wins, as with settings.
   return { config, topics: [...new Map(topics.map((topic) => [topic.name, topic])).values()] }
@@ -109,11 +115,14 @@ async function readText(path: string): Promise<string> {
 }
 
 function logSettings(config: ParsedConfig, logger: Logger, format: 'human' | 'json'): void {
-  const { unused, controllerListeners, quorumVoters } = config
+  const { unused, controllerListeners, isAlone } = config
   if (unused.length > 0 && format === 'json') logger.warn({ keys: unused }, 'settings of kafka that have no effect')
-  if (controllerListeners.length > 0 && quorumVoters.length < 2) {
+  if (controllerListeners.length > 0 && isAlone) {
     const listeners = controllerListeners.map(({ name }) => name)
-    logger.info({ listeners }, 'controller listener not opened: a quorum of one has nobody to talk to')
+    logger.info(
+      { listeners },
+      'controller listener not opened: no controller.quorum.bootstrap.servers, nor voters, are set',
+    )
   }
 }
 
@@ -123,8 +132,11 @@ function banner(
   node: Pick<RunningNode, 'bootstrapServers' | 'clusterId'>,
   version: string,
 ): string {
+  const { roles } = config
   const lines = [
-    `Rookery ${version} serves Kafka clients on ${node.bootstrapServers}`,
+    roles.broker
+      ? `Rookery ${version} serves Kafka clients on ${node.bootstrapServers}`
+      : `Rookery ${version} is a controller of the metadata quorum, and serves no clients`,
     `  Data     ${foldersOf(config).join(', ')} (cluster ${node.clusterId})`,
     ...quorumLines(config),
     ...(config.unused.length === 0
@@ -135,10 +147,11 @@ function banner(
   return `\n${lines.join('\n')}\n\n`
 }
 
-function quorumLines({ quorumVoters, nodeId }: ParsedConfig): string[] {
-  if (quorumVoters.length < 2) return []
+function quorumLines({ quorumVoters, quorumBootstrapServers, nodeId, roles, isAlone }: ParsedConfig): string[] {
+  if (isAlone) return []
   const voters = quorumVoters.map(({ nodeId: id, host, port }) => `${id}@${host}:${port}`)
-  return [`  Quorum   node ${nodeId} of ${voters.join(', ')}`]
+  const places = voters.length > 0 ? voters : quorumBootstrapServers.map(({ host, port }) => `${host}:${port}`)
+  return [`  Quorum   ${roles.controller ? `node ${nodeId} of` : `broker ${nodeId}, led by`} ${places.join(', ')}`]
 }
 
 /** How many threads libuv makes of the variable, 2 at least: one syncs, one does everything else. */
@@ -179,11 +192,15 @@ async function startUnlessSignalled(
     if (node !== undefined) void stop(node)
   }
   for (const signal of Object.keys(signals)) process.on(signal, onSignal)
+  // A broker that waits for its controllers listens nowhere yet: nothing else would keep the process.
+  const stay = setInterval(() => undefined, 60_000)
   try {
     node = await startNode({ ...options, signal: starting.signal })
   } catch (error) {
     if (isStopping && error instanceof CoordinationError && error.reason === 'stopped') return undefined
     throw error
+  } finally {
+    clearInterval(stay)
   }
   if (!isStopping) return node
   await stop(node)
