@@ -201,9 +201,13 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker |
 }
 
 export interface ClusterOptions {
-  /** How many nodes; 3 when left out, at most 9. Their ids are 1, 2, 3, ... */
+  /** How many nodes, each broker and controller; 3 when left out, at most 9. Their ids are 1, 2, 3, ... */
   readonly nodes?: number
-  /** Topics that are to be there, each with as many replicas as there are nodes, at most 3, unless it says another number. */
+  /** In place of `nodes`: so many that are brokers only, with the ids from 1 on; with `controllers`. */
+  readonly brokers?: number
+  /** So many that are controllers only, with the ids after those of the brokers. */
+  readonly controllers?: number
+  /** Topics that are to be there, each with as many replicas as there are brokers, at most 3, unless it says another number. */
   readonly topics?: readonly TopicDeclaration[]
   /** Settings of all nodes under Kafka's keys. */
   readonly config?: Readonly<Record<string, SettingValue>>
@@ -216,7 +220,8 @@ export interface ClusterOptions {
 /** One node of a cluster, and what may happen to it. Its data, and its port, outlive its runs. */
 export interface ClusterNode {
   readonly id: number
-  /** On localhost, for clients. */
+  readonly roles: readonly ('broker' | 'controller')[]
+  /** On localhost, for clients; 0 of a node that is no broker. */
   readonly port: number
   readonly state: 'stopped' | 'starting' | 'running' | 'paused'
   /** As `kill -9`: connections break, nothing is handed over, nothing is written any more. */
@@ -232,7 +237,7 @@ export interface ClusterNode {
 
 /** A cluster that serves. */
 export interface Cluster extends AsyncDisposable {
-  /** What clients connect to: all nodes, with commas between. */
+  /** What clients connect to: all brokers, with commas between. */
   readonly bootstrapServers: string
   readonly clusterId: string
   readonly nodes: readonly ClusterNode[]
@@ -256,12 +261,13 @@ export interface Cluster extends AsyncDisposable {
 
 /** Starts a cluster in this process. Throws `ConfigError` for settings or topics that can't be used. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
-  const { nodes: nodeCount = 3, topics = [], config = {}, storage = 'memory', logger } = options
+  const { nodes = 3, brokers, controllers = 0, topics = [], config = {}, storage = 'memory', logger } = options
   checkClusterOptions(options)
+  const counts = { brokerCount: brokers ?? nodes, controllerCount: controllers }
   const { clusterNodeConfig, LocalCluster } = await import('./node/cluster/index.ts')
-  clusterNodeConfig({ nodeCount, config }, 1, '/memory', 0) // refused before anything is made
+  clusterNodeConfig({ ...counts, config }, 1, '/memory', 0) // refused before anything is made
   const cluster = await LocalCluster.start({
-    nodeCount,
+    ...counts,
     config,
     topics: topicRequests(topics, 'topics'),
     storage,
@@ -270,7 +276,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const node = (id: number): ClusterNode => {
     const found = cluster.nodes.find((each) => each.id === id)
     if (found !== undefined) return found
-    throw new ConfigError([{ key: undefined, message: `node: ${id}: allowed is 1 to ${nodeCount}` }])
+    throw new ConfigError([{ key: undefined, message: `node: ${id}: allowed is 1 to ${cluster.nodes.length}` }])
   }
   const others = (id: number) => cluster.nodes.filter((each) => each.id !== node(id).id)
   const { clusterId } = cluster.anyNode()
@@ -280,7 +286,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     return stopping
   }
   return {
-    bootstrapServers: cluster.nodes.map(({ port }) => `localhost:${port}`).join(','),
+    bootstrapServers: cluster.nodes
+      .filter(({ roles }) => roles.includes('broker'))
+      .map(({ port }) => `localhost:${port}`)
+      .join(','),
     clusterId,
     nodes: cluster.nodes,
     node,
@@ -309,9 +318,10 @@ const clusterOwnKeys = [
   'listeners',
   'controller.listener.names',
   'controller.quorum.voters',
+  'controller.quorum.bootstrap.servers',
 ]
 
-function checkClusterOptions({ nodes, config = {}, storage }: ClusterOptions): void {
+function checkClusterOptions({ nodes, brokers, controllers, config = {}, storage }: ClusterOptions): void {
   const problems: ConfigProblem[] = []
   for (const key of ownKeys) {
     if (key in config) problems.push({ key, message: `${key}: the folder for data is the option storage` })
@@ -321,6 +331,19 @@ function checkClusterOptions({ nodes, config = {}, storage }: ClusterOptions): v
   }
   if (nodes !== undefined && !(Number.isInteger(nodes) && nodes >= 2 && nodes <= maxClusterNodes)) {
     problems.push({ key: undefined, message: `nodes: ${nodes}: allowed is 2 to ${maxClusterNodes}` })
+  }
+  if (nodes !== undefined && (brokers !== undefined || controllers !== undefined)) {
+    problems.push({
+      key: undefined,
+      message: 'nodes: each is broker and controller; allowed are nodes alone, or brokers with controllers',
+    })
+  } else if ((brokers === undefined) !== (controllers === undefined)) {
+    const [given, missing] = brokers === undefined ? ['controllers', 'brokers'] : ['brokers', 'controllers']
+    problems.push({ key: undefined, message: `${given}: of each role there must be one; ${missing} says how many` })
+  }
+  for (const [name, count] of Object.entries({ brokers, controllers })) {
+    if (count === undefined || (Number.isInteger(count) && count >= 1 && count <= maxClusterNodes)) continue
+    problems.push({ key: undefined, message: `${name}: ${count}: allowed is 1 to ${maxClusterNodes}` })
   }
   if (storage !== undefined && storage !== 'memory' && storage !== 'temporary') {
     problems.push({ key: undefined, message: `storage: ${storage}: allowed is memory or temporary` })

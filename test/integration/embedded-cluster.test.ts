@@ -86,6 +86,28 @@ describe('startCluster', () => {
     await workload.verify()
   }, 90_000)
 
+  test('has brokers and controllers apart, and goes on when the active controller is killed', async () => {
+    await using cluster = await startCluster({ brokers: 2, controllers: 3, topics: [topic] })
+    expect(cluster.nodes.map(({ id, roles }) => [id, ...roles])).toEqual([
+      [1, 'broker'],
+      [2, 'broker'],
+      [3, 'controller'],
+      [4, 'controller'],
+      [5, 'controller'],
+    ])
+    expect(cluster.bootstrapServers.split(',')).toHaveLength(2)
+    await cluster.waitForInSync(inTime)
+    const active = cluster.controllerId!
+    expect([3, 4, 5]).toContain(active)
+    await cluster.node(active).kill()
+    await until(() => cluster.controllerId !== active && cluster.controllerId !== undefined, 'another is active')
+    const leader = cluster.leaderOf(topic, 0)!
+    await cluster.node(leader).kill()
+    await until(() => cluster.leaderOf(topic, 0) === 3 - leader, 'the other broker leads')
+    await Promise.all([cluster.node(active).start(), cluster.node(leader).start()])
+    await cluster.waitForInSync(inTime)
+  })
+
   test('serves a client of kafkajs through the death of a leader', async () => {
     await using cluster = await startCluster({ topics: [topic] })
     const retry = { initialRetryTime: 50, maxRetryTime: 500, retries: 20 }
@@ -101,6 +123,9 @@ describe('startCluster', () => {
   })
 
   test.each([
+    [{ nodes: 3, controllers: 1 }, 'nodes: each is broker and controller'],
+    [{ brokers: 2 }, 'controllers says how many'],
+    [{ brokers: 0, controllers: 1 }, 'brokers: 0: allowed is 1 to 9'],
     [{ nodes: 1 }, 'nodes: 1: allowed is 2 to 9'],
     [{ config: { 'node.id': 3 } }, 'node.id: a cluster in one process sets it'],
     [{ config: { 'log.dirs': '/data' } }, 'log.dirs: the folder for data is the option storage'],

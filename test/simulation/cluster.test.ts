@@ -5,6 +5,7 @@ import { type ClusterRunOptions, type ClusterRunResult, runCluster } from './clu
 
 /** Seeds from 1 on; CI runs more. */
 const seedCount = Number(process.env.ROOKERY_CLUSTER_SEEDS ?? 6)
+const separateSeedCount = Math.ceil(seedCount / 2)
 /** Within so many seeds each injected bug shows. */
 const seedsForABug = 40
 
@@ -12,7 +13,8 @@ async function run(options: ClusterRunOptions): Promise<ClusterRunResult> {
   try {
     return await runCluster(options)
   } catch (cause) {
-    const replay = `npm run simulate -- --cluster --seeds 1 --from ${options.seed}`
+    const roles = options.separateRoles ? ' --separate-roles' : ''
+    const replay = `npm run simulate -- --cluster${roles} --seeds 1 --from ${options.seed}`
     throw new Error(`Seed ${options.seed} failed: ${(cause as Error).message}\nReplay it alone: ${replay}`, { cause })
   }
 }
@@ -28,6 +30,12 @@ describe('a simulated cluster', () => {
     expect(total((result) => result.fetched)).toBeGreaterThan(seedCount * 20)
     expect(total((result) => result.resumes)).toBeGreaterThan(seedCount * 4)
     if (seedCount >= 6) expect(total((result) => result.commits)).toBeGreaterThan(0)
+  })
+
+  test('keeps them with brokers that are no controllers, too', { timeout: 600_000 }, async () => {
+    const results: ClusterRunResult[] = []
+    for (let seed = 1; seed <= separateSeedCount; seed++) results.push(await run({ seed, separateRoles: true }))
+    expect(results.reduce((sum, { acked }) => sum + acked, 0)).toBeGreaterThan(separateSeedCount * 50)
   })
 
   test('does the same again for the same seed', { timeout: 60_000 }, async () => {

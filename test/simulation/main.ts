@@ -1,9 +1,9 @@
 /**
  * Runs simulated nodes, or clusters of them, from seeds until one breaks a promise, or all are done.
  *
- *     npm run simulate -- --seeds 1000 --from 1 [--cluster] [--power-losses] [--keep-going] [--twice] [--log]
+ *     npm run simulate -- --seeds 1000 --from 1 [--cluster [--separate-roles]] [--power-losses] [--keep-going] [--twice] [--log]
  *
- * `--cluster`: three nodes. `--power-losses`: every fault is a power loss (of one node). `--keep-going`: doesn't end at the first failure. `--twice`: runs each seed
+ * `--cluster`: three nodes. `--separate-roles`: three brokers and three controllers. `--power-losses`: every fault is a power loss (of one node). `--keep-going`: doesn't end at the first failure. `--twice`: runs each seed
  * twice and compares the traces. `--log`: prints the node's log, its times in virtual time. A failure prints its seed and the
  * command that replays it.
  */
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '100' },
     from: { type: 'string', default: '1' },
     cluster: { type: 'boolean', default: false },
+    'separate-roles': { type: 'boolean', default: false },
     'power-losses': { type: 'boolean', default: false },
     twice: { type: 'boolean', default: false },
     log: { type: 'boolean', default: false },
@@ -50,7 +51,7 @@ for (let seed = first; seed < first + count; seed++) {
     if (values.twice) compare(result, await run(seed), seed)
   } catch (error) {
     failures++
-    const flags = `${values.cluster ? ' --cluster' : ''}${powerLossesOnly ? ' --power-losses' : ''}`
+    const flags = `${values.cluster ? ' --cluster' : ''}${values['separate-roles'] ? ' --separate-roles' : ''}${powerLossesOnly ? ' --power-losses' : ''}`
     console.error(`Seed ${seed} failed:`, error)
     console.error(`Replay it: npm run simulate -- --seeds 1 --from ${seed}${flags} --log\n`)
     process.exitCode = 1
@@ -68,6 +69,7 @@ async function run(seed: number): Promise<Result> {
     const result = await runCluster({
       seed,
       recordTrace,
+      separateRoles: values['separate-roles'],
       ...(powerLossesOnly ? { faults: ['power-loss'] } : {}),
       ...(values.log ? { createLogger: logger } : {}),
     })

@@ -9,7 +9,10 @@ import { Links } from './links.ts'
 import { LocalNode, nodeName, type Surroundings } from './local-node.ts'
 
 export interface LocalClusterOptions {
-  readonly nodeCount: number
+  /** Their ids are 1, 2, ... */
+  readonly brokerCount: number
+  /** Nodes that are controllers only, with the ids after those; 0: each broker is a controller too. */
+  readonly controllerCount: number
   readonly config: Readonly<Record<string, SettingValue>>
   readonly topics: readonly CreateTopicRequest[]
   readonly storage: 'memory' | 'temporary'
@@ -22,26 +25,43 @@ const defaultReplicationFactor = 3
 
 /** The settings of node `id`. Throws `ConfigError`. */
 export function clusterNodeConfig(
-  options: Pick<LocalClusterOptions, 'nodeCount' | 'config'>,
+  options: Pick<LocalClusterOptions, 'brokerCount' | 'controllerCount' | 'config'>,
   id: number,
   logDir: string,
   port: number,
 ): ParsedConfig {
-  const { nodeCount, config } = options
-  const ids = Array.from({ length: nodeCount }, (_, index) => index + 1)
+  const { brokerCount, config } = options
+  const voters = nodeIds(options).filter((each) => rolesOf(options, each).includes('controller'))
+  const roles = rolesOf(options, id)
+  const listeners = [
+    ...(roles.includes('broker') ? [`PLAINTEXT://localhost:${port}`] : []),
+    ...(roles.includes('controller') ? [`CONTROLLER://${nodeName(id)}:${placeholderPort}`] : []),
+  ]
   return parseConfig({
     overrides: config,
     defaults: {
-      'process.roles': 'broker,controller',
+      'process.roles': roles.join(','),
       'node.id': id,
-      'controller.quorum.voters': ids.map((each) => `${each}@${nodeName(each)}:${placeholderPort}`).join(','),
-      listeners: `PLAINTEXT://localhost:${port},CONTROLLER://${nodeName(id)}:${placeholderPort}`,
+      'controller.quorum.voters': voters.map((each) => `${each}@${nodeName(each)}:${placeholderPort}`).join(','),
+      listeners: listeners.join(','),
       'controller.listener.names': 'CONTROLLER',
       'log.dirs': logDir,
-      'default.replication.factor': Math.min(nodeCount, defaultReplicationFactor),
+      'default.replication.factor': Math.min(brokerCount, defaultReplicationFactor),
       'group.initial.rebalance.delay.ms': 0,
     },
   })
+}
+
+type NodeRole = 'broker' | 'controller'
+type NodeCounts = Pick<LocalClusterOptions, 'brokerCount' | 'controllerCount'>
+
+function nodeIds({ brokerCount, controllerCount }: NodeCounts): number[] {
+  return Array.from({ length: brokerCount + controllerCount }, (_, index) => index + 1)
+}
+
+function rolesOf({ brokerCount, controllerCount }: NodeCounts, id: number): readonly NodeRole[] {
+  if (controllerCount === 0) return ['broker', 'controller']
+  return id <= brokerCount ? ['broker'] : ['controller']
 }
 
 /** Several nodes in this process, which talk to each other as if they were each in its own. */
@@ -52,18 +72,18 @@ export class LocalCluster {
 
   /** Resolves when all nodes serve and the topics are there; leaves nothing behind when it fails. */
   static async start(options: LocalClusterOptions): Promise<LocalCluster> {
-    const { nodeCount, storage, topics, logger } = options
+    const { storage, topics, logger } = options
     const real = createRealPlatform()
     const inMemory = storage === 'memory'
     const [grpc, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
     const links = new Links()
     const surroundings: Surroundings = { links, grpc, messages, controllerPorts: new Map(), idsByPort: new Map() }
     const folder = inMemory ? '/memory' : await real.files.makeTemporaryDirectory('rookery-')
-    const nodes = Array.from({ length: nodeCount }, (_, index) => {
-      const id = index + 1
+    const nodes = nodeIds(options).map((id) => {
       const platform = inMemory ? { ...real, files: createMemoryFiles() } : real
       const config = (port: number) => clusterNodeConfig(options, id, `${folder}/${nodeName(id)}`, port)
-      return new LocalNode({ id, platform, inMemory, config, logger: logger(id, platform), surroundings })
+      const roles = rolesOf(options, id)
+      return new LocalNode({ id, roles, platform, inMemory, config, logger: logger(id, platform), surroundings })
     })
     const removeFolder = async () => {
       if (!inMemory) await real.files.removeTree(folder)
@@ -85,10 +105,11 @@ export class LocalCluster {
     this.#removeFolder = removeFolder
   }
 
-  /** One that serves. */
+  /** A broker that serves. */
   anyNode(): RunningNode {
-    const running = this.nodes.map((node) => node.running).find((node) => node !== undefined)
-    if (running === undefined) throw new Error('No node of the cluster runs')
+    const brokers = this.nodes.filter(({ roles }) => roles.includes('broker'))
+    const running = brokers.map((node) => node.running).find((node) => node !== undefined)
+    if (running === undefined) throw new Error('No broker of the cluster runs')
     return running
   }
 

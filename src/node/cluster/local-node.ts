@@ -23,6 +23,7 @@ export interface Surroundings {
 
 export interface LocalNodeOptions {
   readonly id: number
+  readonly roles: readonly ('broker' | 'controller')[]
   /** Of this node alone; its files outlive each of its runs. */
   readonly platform: Platform
   readonly inMemory: boolean
@@ -48,6 +49,7 @@ export function nodeName(id: number): string {
 /** One node of a cluster in one process: what a process would be to it, with what happens to processes. */
 export class LocalNode {
   readonly id: number
+  readonly roles: readonly ('broker' | 'controller')[]
   readonly #options: LocalNodeOptions
   /** In place of Level, where nothing touches a disk. */
   readonly #store = new MemoryStore()
@@ -58,6 +60,7 @@ export class LocalNode {
 
   constructor(options: LocalNodeOptions) {
     this.id = options.id
+    this.roles = options.roles
     this.#options = options
   }
 
@@ -67,7 +70,7 @@ export class LocalNode {
     return this.#running === undefined ? 'starting' : 'running'
   }
 
-  /** Where clients connect: the same in each run. 0 before the first. */
+  /** Where clients connect: the same in each run. 0 before the first, and on a node that is no broker. */
   get port(): number {
     return this.#port
   }
@@ -85,8 +88,10 @@ export class LocalNode {
       const node = await run.node
       if (this.#run !== run) return
       this.#running = node
-      this.#port = Number(node.bootstrapServers.slice(node.bootstrapServers.lastIndexOf(':') + 1))
-      this.#options.surroundings.idsByPort.set(this.#port, this.id)
+      if (this.roles.includes('broker')) {
+        this.#port = Number(node.bootstrapServers.slice(node.bootstrapServers.lastIndexOf(':') + 1))
+        this.#options.surroundings.idsByPort.set(this.#port, this.id)
+      }
       node.ended.catch(() => this.#end(run)) // it can't go on: as a process, it would be gone
     } catch (error) {
       await this.#end(run)

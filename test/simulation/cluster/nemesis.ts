@@ -1,7 +1,7 @@
 import type { Server } from '../node/server.ts'
 import { sleep } from '../node/world.ts'
 import type { ClusterFault } from './scenario.ts'
-import { type ClusterWorld, nodeNames } from './world.ts'
+import type { ClusterWorld } from './world.ts'
 
 /** How long it waits for a cluster that gets no peace. */
 const longestRecoveryMs = 15_000
@@ -67,7 +67,7 @@ export class ClusterNemesis {
     const { random, servers, scenario, simulation } = this.#world
     const { network } = simulation
     const { host } = server
-    const others = nodeNames.filter((name) => name !== host.name)
+    const others = servers.map((each) => each.host.name).filter((name) => name !== host.name)
     switch (kind) {
       case 'kill':
       case 'power-loss':
@@ -82,7 +82,7 @@ export class ClusterNemesis {
         }
         break
       case 'kill-two': {
-        const second = this.#serverAt(others[random.int(2)]!)
+        const second = this.#serverAt(others[random.int(others.length)]!)
         server.end(random.float() < 0.5)
         await this.#pass(0, 200)
         second.end(random.float() < 0.5)

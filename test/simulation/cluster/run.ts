@@ -21,10 +21,12 @@ import { routersOf } from './cluster-router.ts'
 import { ClusterNemesis } from './nemesis.ts'
 import { type ClusterFault, drawClusterScenario } from './scenario.ts'
 import { ClusterWatch } from './watch.ts'
-import { type ClusterWorld, controllerPort, nodeIdOf, nodeNames } from './world.ts'
+import { type ClusterWorld, controllerPort, nodeIdOf, nodeNames, separateControllerNames } from './world.ts'
 
 export interface ClusterRunOptions {
   readonly seed: number
+  /** Three brokers and three controllers, in place of three nodes that are both. */
+  readonly separateRoles?: boolean
   /** The only faults, instead of those that the seed draws. */
   readonly faults?: readonly ClusterFault[]
   /** Beside those that the seed draws. */
@@ -61,11 +63,11 @@ const patienceMs = 5000
 const groupsPerCommitter = 12
 
 /**
- * Runs a cluster of three nodes, its clients and its faults from a seed. First everything at once; then no faults: every node
+ * Runs a cluster of three nodes, or of three brokers and three controllers, its clients and its faults from a seed. First everything at once; then no faults: every node
  * joins, the clients finish, all ISRs fill up, and everything is read and compared. Throws what was violated.
  */
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterRunResult> {
-  const { seed } = options
+  const { seed, separateRoles = false } = options
   const messages = await loadNodeMessages()
   const simulation = createSimulation({ seed, recordTrace: options.recordTrace ?? false })
   const observer = simulation.host('observer').platform
@@ -78,14 +80,25 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     },
   }
   const history = new History([...clusterCheckers(() => isSettled), endings])
-  const voters = nodeNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)
-  const servers = nodeNames.map(
+  const controllerNames = separateRoles ? separateControllerNames : nodeNames
+  const voters = controllerNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)
+  const settingsOf = (name: string) => {
+    const isBroker = nodeNames.includes(name)
+    const isController = controllerNames.includes(name)
+    const listeners = [
+      ...(isBroker ? [`PLAINTEXT://${name}:${serverPort}`] : []),
+      ...(isController ? [`CONTROLLER://${name}:${controllerPort}`] : []),
+    ]
+    const roles = [...(isBroker ? ['broker'] : []), ...(isController ? ['controller'] : [])]
+    return [`process.roles=${roles}`, `listeners=${listeners}`]
+  }
+  const servers = [...new Set([...nodeNames, ...controllerNames])].map(
     (name): Server =>
       new Server(simulation.host(name), () => world, {
         settings: [
           `node.id=${nodeIdOf(name)}`,
           `controller.quorum.voters=${voters}`,
-          `listeners=PLAINTEXT://${name}:${serverPort},CONTROLLER://${name}:${controllerPort}`,
+          ...settingsOf(name),
           'controller.listener.names=CONTROLLER',
           ...scenario.settings,
           ...(options.settings ?? []),
@@ -192,8 +205,9 @@ async function runClients(
   await runAll(clients, unfinished)
 }
 
-async function untilWhole({ watch, timers }: ClusterWorld): Promise<void> {
-  while (!watch.isWhole) await sleep(timers, lookMs)
+async function untilWhole({ watch, timers, servers }: ClusterWorld): Promise<void> {
+  const isWhole = () => watch.isWhole && (servers.length === nodeNames.length || servers.every(({ isUp }) => isUp))
+  while (!isWhole()) await sleep(timers, lookMs)
 }
 
 /**

@@ -14,8 +14,10 @@ export interface ClusterWorld extends ClientWorld {
   readonly timers: Timers
 }
 
-/** Host names of the nodes; node 1 is the first. */
+/** Host names of the brokers; node 1 is the first. */
 export const nodeNames: readonly string[] = ['n1', 'n2', 'n3']
+/** Of the controllers, where the brokers aren't controllers themselves. */
+export const separateControllerNames: readonly string[] = ['n4', 'n5', 'n6']
 export const controllerPort = 9093
 
 export function nodeName(nodeId: number): string {
