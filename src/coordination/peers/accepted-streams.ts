@@ -7,6 +7,7 @@ import {
   RpcError,
   type RpcStream,
   type RpcStreamHandlers,
+  type StreamMethod,
 } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { helloTo, type NodeIdentity, refusalOf } from './identity.ts'
@@ -29,6 +30,7 @@ const aliveMs = 1500
 
 interface Caller {
   readonly hello: Hello
+  readonly method: StreamMethod
   readonly stream: RpcStream
   lastHeardMs: number
 }
@@ -45,7 +47,7 @@ export class AcceptedStreams {
     this.#options = options
   }
 
-  accept(stream: RpcStream, remote: string): RpcStreamHandlers {
+  accept(method: StreamMethod, stream: RpcStream, remote: string): RpcStreamHandlers {
     const { clock, timers } = this.#options.platform
     const { peerMessage } = this.#options.messages
     let caller: Caller | undefined
@@ -63,7 +65,7 @@ export class AcceptedStreams {
         try {
           const message = peerMessage.decode(bytes)
           if (caller === undefined) {
-            caller = this.#greet(message.hello, stream)
+            caller = this.#greet(message.hello, method, stream)
             timer.cancel()
             return
           }
@@ -83,27 +85,35 @@ export class AcceptedStreams {
     }
   }
 
-  /** Whether the node opened a stream that is open. */
+  /** Whether the node opened a stream for messages that is open. */
   isOpenTo(nodeId: number): boolean {
-    return [...this.#callers].some(({ hello }) => hello.nodeId === nodeId)
+    return this.#callerOf(nodeId, 'Converse') !== undefined
   }
 
-  /** Sends over a stream that the node opened; false when it has none. */
+  /** Sends over the stream for messages that the node opened; false when it has none. */
   send(toNodeId: number, message: Uint8Array): boolean {
-    for (const { hello, stream } of this.#callers) {
-      if (hello.nodeId !== toNodeId) continue
-      stream.send(message)
-      return true
-    }
-    return false
+    const caller = this.#callerOf(toNodeId, 'Converse')
+    caller?.stream.send(message)
+    return caller !== undefined
   }
 
-  #greet(hello: Hello | undefined, stream: RpcStream): Caller {
+  #callerOf(nodeId: number, method: StreamMethod): Caller | undefined {
+    for (const caller of this.#callers) if (caller.hello.nodeId === nodeId && caller.method === method) return caller
+    return undefined
+  }
+
+  #greet(hello: Hello | undefined, method: StreamMethod, stream: RpcStream): Caller {
     const { identity, platform, messages } = this.#options
     if (hello === undefined) throw new RpcError('invalid-message', 'A stream begins with a hello')
     const refusal = refusalOf(hello, identity()) ?? this.#otherRun(hello)
     if (refusal !== undefined) throw new RpcError('refused-by-peer', refusal)
-    const caller = { hello, stream, lastHeardMs: platform.clock.monotonic() }
+    // It gave up the one before, whose end may never come here: what was sent there would reach nobody.
+    const before = this.#callerOf(hello.nodeId, method)
+    if (before !== undefined) {
+      this.#callers.delete(before)
+      before.stream.cancel(new RpcError('cancelled', `Node ${hello.nodeId} has opened another stream`))
+    }
+    const caller = { hello, method, stream, lastHeardMs: platform.clock.monotonic() }
     this.#callers.add(caller)
     this.#options.onCall?.(hello)
     stream.send(messages.peerMessage.encode({ hello: helloTo(hello.nodeId, identity()) }))

@@ -32,7 +32,7 @@ export class NodeServer implements RpcService {
     return messages.nodeDescription.encode(describe())
   }
 
-  stream(_method: StreamMethod, stream: RpcStream, remote: string): RpcStreamHandlers {
-    return this.#options.accepted.accept(stream, remote)
+  stream(method: StreamMethod, stream: RpcStream, remote: string): RpcStreamHandlers {
+    return this.#options.accepted.accept(method, stream, remote)
   }
 }

@@ -195,8 +195,9 @@ export class PeerLink {
   /** Whatever the attempt of now has is given up; its events reach nobody any more. */
   #leave(): void {
     if (this.#state.is !== 'stopped') this.#state.timer.cancel()
-    this.#channel?.close()
-    this.#channel = undefined
+    const channel = this.#channel
+    this.#channel = undefined // first: its end may be told from within `close`, and is no failure of the next attempt
+    channel?.close()
     this.#queue.clear()
     this.#queuedBytes = 0
     this.#isFull = false

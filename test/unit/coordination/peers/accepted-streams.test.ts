@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Uuid } from '../../../../src/base/index.ts'
 import { AcceptedStreams } from '../../../../src/coordination/peers/accepted-streams.ts'
 import { helloTo, type NodeIdentity } from '../../../../src/coordination/peers/identity.ts'
-import { loadNodeMessages, type PeerMessage, type RpcError, type RpcStreamHandlers } from '../../../../src/rpc/index.ts'
+import { loadNodeMessages, type PeerMessage, type RpcError, type RpcStreamHandlers, type StreamMethod } from '../../../../src/rpc/index.ts'
 import { silentLogger } from '../../../../src/telemetry/index.ts'
 import { ManualTime } from '../../../support/manual-time.ts'
 
@@ -24,10 +24,11 @@ function setUp() {
     identity: () => self,
     onRaft: (message) => raft.push(message),
   })
-  const open = () => {
+  const open = (method: StreamMethod = 'Converse') => {
     const sent: PeerMessage[] = []
     const state: { refusal?: RpcError | undefined; isCancelled: boolean } = { isCancelled: false }
     const handlers: RpcStreamHandlers = streams.accept(
+      method,
       {
         send: (bytes) => sent.push(peerMessage.decode(Buffer.from(bytes))) > 0,
         end() {},
@@ -59,6 +60,24 @@ describe('a stream that a peer opens', () => {
     expect(raft).toMatchObject([{ from: 2, body: 'follow' }])
     expect(streams.send(2, peerMessage.encode({ raft: { ...raftMessage, from: 1, to: 2 } }))).toBe(true)
     expect(sent[2]?.raft).toMatchObject({ from: 1, to: 2 })
+  })
+
+  test('takes the place of the one that the same run of the peer opened before, whose end may never come', () => {
+    const { streams, open } = setUp()
+    const first = open()
+    first.say({ hello: helloTo(1, peer) })
+    const snapshots = open('SendSnapshot')
+    snapshots.say({ hello: helloTo(1, peer) })
+    const second = open()
+    second.say({ hello: helloTo(1, peer) })
+    expect([first, snapshots, second].map(({ state }) => state.isCancelled)).toEqual([true, false, false])
+    streams.send(2, peerMessage.encode({ raft: { ...raftMessage, from: 1, to: 2 } }))
+    expect(second.sent[1]?.raft).toMatchObject({ to: 2 })
+    expect(snapshots.sent).toHaveLength(1)
+    first.handlers.onClose(undefined)
+    expect(streams.isOpenTo(2)).toBe(true)
+    second.handlers.onClose(undefined)
+    expect(streams.isOpenTo(2)).toBe(false)
   })
 
   test.each<[string, Partial<NodeIdentity>, string]>([
