@@ -11,7 +11,40 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 const readmePorts = ['9191', '9192', '9193', '9092', '9094', '9096']
 
 test("README's three nodes, from the files to the quorum", async () => {
-  await using folder = await temporaryFolder()
+  await using example = await prepare(['node-1.properties'])
+  const { run, here, log } = example
+  // The nodes keep the standard error open.
+  const launched = await run(`exec 2> errors\n${here(readmeExample('cluster', ''))}\njobs -p >> pids`)
+  expect(launched.exitCode, launched.output).toBe(0)
+  for (const id of [1, 2, 3]) {
+    await until(async () => (await log(`node-${id}`)).includes('node started'), `node ${id}`, 30_000)
+  }
+  const status = await run(here(readmeExample('quorum', '')))
+  expect(status.exitCode, status.output).toBe(0)
+  expect(status.stdout).toMatch(/^Leader [123] in epoch \d+; \d of 3 voters have all \d+ entries$/m)
+}, 90_000)
+
+test("README's controller and broker, and a second controller that gets a vote", async () => {
+  await using example = await prepare(['controller-1.properties', 'broker-11.properties'])
+  const { run, here, log } = example
+  for (const name of ['roles', 'second']) {
+    const launched = await run(`exec 2> errors\n${here(readmeExample(name, ''))}\njobs -p >> pids`)
+    expect(launched.exitCode, launched.output).toBe(0)
+  }
+  await until(async () => (await log('broker-11')).includes('node started'), 'the broker', 30_000)
+  await until(
+    async () => (await log('controller-2')).includes('controller registered'),
+    'the second controller',
+    30_000,
+  )
+  const added = await run(here(readmeExample('vote', '')))
+  expect(added.exitCode, added.output).toBe(0)
+  expect(added.stdout).toContain('Voter 2 added')
+}, 90_000)
+
+/** The README's files in a folder, with other ports, and the command rookery; ends what was started when it is disposed of. */
+async function prepare(files: readonly string[]) {
+  const folder = await temporaryFolder()
   const ports = (await freePorts(3)).flatMap(({ client, controller }) => [client, controller])
   const here = (text: string) =>
     readmePorts.reduce((changed, port, index) => changed.replaceAll(`:${port}`, `:${ports[index]}`), text)
@@ -24,19 +57,15 @@ test("README's three nodes, from the files to the quorum", async () => {
   await chmod(join(bin, 'rookery'), 0o755)
   const env = { PATH: `${bin}${delimiter}${process.env.PATH}` }
   const run = (script: string) => runProgram('sh', ['-ec', script], { env, cwd: folder.path })
-  await writeFile(join(folder.path, 'node-1.properties'), here(readmeExample('file=node-1.properties', '')))
-
-  // The nodes keep the standard error open.
-  const launched = await run(`exec 2> errors\n${here(readmeExample('cluster', ''))}\njobs -p > pids`)
-  expect(launched.exitCode, launched.output).toBe(0)
-  try {
-    const log = async (id: number) => await readFile(join(folder.path, `node-${id}.log`), 'utf8').catch(() => '')
-    for (const id of [1, 2, 3]) await until(async () => (await log(id)).includes('node started'), `node ${id}`, 30_000)
-    const status = await run(here(readmeExample('quorum', '')))
-    expect(status.exitCode, status.output).toBe(0)
-    expect(status.stdout).toMatch(/^Leader [123] in epoch \d+; \d of 3 voters have all \d+ entries$/m)
-  } finally {
-    // The shell that started them is gone: who looks whether they have ended, too, is another.
-    await run('for pid in $(cat pids); do kill $pid || true; while kill -0 $pid 2>&1; do sleep 0.05; done; done')
+  for (const file of files) await writeFile(join(folder.path, file), here(readmeExample(`file=${file}`, '')))
+  return {
+    run,
+    here,
+    log: async (node: string) => await readFile(join(folder.path, `${node}.log`), 'utf8').catch(() => ''),
+    async [Symbol.asyncDispose]() {
+      // The shell that started them is gone: who looks whether they have ended, too, is another.
+      await run('for pid in $(cat pids); do kill $pid || true; while kill -0 $pid 2>&1; do sleep 0.05; done; done')
+      await folder[Symbol.asyncDispose]()
+    },
   }
-}, 90_000)
+}

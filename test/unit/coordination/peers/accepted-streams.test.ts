@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest'
 import type { Uuid } from '../../../../src/base/index.ts'
 import { AcceptedStreams } from '../../../../src/coordination/peers/accepted-streams.ts'
 import { helloTo, type NodeIdentity } from '../../../../src/coordination/peers/identity.ts'
-import { loadNodeMessages, type PeerMessage, type RpcError, type RpcStreamHandlers, type StreamMethod } from '../../../../src/rpc/index.ts'
+import {
+  loadNodeMessages,
+  type PeerMessage,
+  type RpcError,
+  type RpcStreamHandlers,
+  type StreamMethod,
+} from '../../../../src/rpc/index.ts'
 import { silentLogger } from '../../../../src/telemetry/index.ts'
 import { ManualTime } from '../../../support/manual-time.ts'
 
