@@ -360,6 +360,26 @@ describe('DescribeQuorum', () => {
     expect(answer.nodes).toEqual([{ nodeId: 2, listeners: [{ name: 'CONTROLLER', host: '::1', port: 9093 }] }])
   })
 
+  test('tells where controllers without a vote listen, as they registered, and nothing of brokers', async () => {
+    const { ask, coordination } = harness()
+    const [here] = coordination.quorumFacts.voters
+    const follower = (id: number) => ({ ...here!, id: id as BrokerId, endpoint: null })
+    coordination.quorumFacts = { ...coordination.quorumFacts, observers: [follower(4), follower(5)] }
+    const listener = { name: 'CONTROLLER', host: 'four', port: 9093, securityProtocol: 'PLAINTEXT' as const }
+    const controller = (id: number) => ({
+      controllerId: id as BrokerId,
+      incarnationId: topicId(80),
+      endpoints: [listener],
+      features: [],
+    })
+    coordination.controllers = [controller(1), controller(4), controller(6)]
+    const { nodes } = await ask(apis.DescribeQuorum, 2, body())
+    expect(nodes).toEqual([
+      { nodeId: 1, listeners: [] },
+      { nodeId: 4, listeners: [{ name: 'CONTROLLER', host: 'four', port: 9093 }] },
+    ])
+  })
+
   test('is REQUEST_TIMED_OUT when no leader answers', async () => {
     const { ask, coordination } = harness()
     coordination.fault = new CoordinationError('timed-out', 'No leader')

@@ -29,7 +29,13 @@ import type {
   DeleteTopicResult,
   QuorumFacts,
 } from '../../../src/coordination/index.ts'
-import type { BrokerImage, MetadataImage, PartitionImage, TopicImage } from '../../../src/metadata/index.ts'
+import type {
+  BrokerImage,
+  ControllerImage,
+  MetadataImage,
+  PartitionImage,
+  TopicImage,
+} from '../../../src/metadata/index.ts'
 import type { Answer, ConnectionFacts } from '../../../src/network/index.ts'
 import {
   type Api,
@@ -111,6 +117,7 @@ type Asked<Kind extends keyof Admin> = Parameters<Admin[Kind]>[0]
 /** One broker's view of a cluster, changed in place. Topics that are created get one partition here and their leader. */
 class FakeCoordination implements Coordination {
   readonly brokers: BrokerImage[] = [brokerImage(1)]
+  controllers: ControllerImage[] = []
   readonly topics = new Map<string, TopicImage>()
   readonly topicConfigs = new Map<string, Map<string, string>>()
   /** By broker id, and '' for all. */
@@ -152,7 +159,7 @@ class FakeCoordination implements Coordination {
   }
 
   get image(): MetadataImage {
-    const { brokers, topics, topicConfigs, brokerConfigs, features } = this
+    const { brokers, controllers, topics, topicConfigs, brokerConfigs, features } = this
     return {
       index: 7,
       term: 1,
@@ -161,7 +168,7 @@ class FakeCoordination implements Coordination {
         size: brokers.length,
         broker: (id) => brokers.find((each) => each.brokerId === id),
         brokers: () => brokers,
-        controllers: () => [],
+        controllers: () => controllers,
       },
       topics: {
         size: topics.size,

@@ -109,6 +109,22 @@ describe('auto-creation', () => {
     expect(coordination.created[0]!.configs.get('cleanup.policy')).toBe('compact')
   })
 
+  test('the offsets topic gets no more replicas than there are brokers yet, unless a setting says how many', async () => {
+    const cluster = {
+      'process.roles': 'broker',
+      'controller.quorum.bootstrap.servers': 'a:9093',
+      'controller.listener.names': 'CONTROLLER',
+    }
+    const created = async (overrides: Record<string, string>) => {
+      const { ask, coordination } = harness({ overrides })
+      coordination.brokers.push(brokerImage(2))
+      await ask(apis.Metadata, 9, { topics: [{ name: '__consumer_offsets' }] })
+      return coordination.created[0]!.replicationFactor
+    }
+    expect(await created(cluster)).toBe(2)
+    expect(await created({ ...cluster, 'offsets.topic.replication.factor': '3' })).toBe(3)
+  })
+
   test('a refusal, and a controller that does not answer, are told as an unknown topic', async () => {
     const { ask, coordination } = harness()
     coordination.refuseCreation = ({ name }) => ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Uuid } from '../../../src/base/index.ts'
-import { type Formation, formQuorum } from '../../../src/coordination/raft/formation.ts'
+import { type Formation, formQuorum, type Place } from '../../../src/coordination/raft/formation.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { loadNodeMessages, type NodeDescription, type RpcTarget } from '../../../src/rpc/index.ts'
 import { silentLogger } from '../../../src/telemetry/index.ts'
@@ -24,18 +24,39 @@ class NewNode {
 
   readonly #incarnationId: Uuid
   readonly #clusterId: string | undefined
+  readonly #options: {
+    readonly servers?: readonly string[]
+    readonly isController?: boolean
+    readonly calledBy?: { readonly nodeId: number; readonly clusterId: string }
+  }
 
   constructor(
     simulation: Simulation,
     id: number,
-    options: { voters?: typeof three; directoryId?: Uuid; host?: string; clusterId?: string } = {},
+    options: {
+      voters?: typeof three
+      /** `controller.quorum.bootstrap.servers`, in place of voters. */
+      servers?: readonly string[]
+      isController?: boolean
+      calledBy?: { nodeId: number; clusterId: string }
+      directoryId?: Uuid
+      host?: string
+      clusterId?: string
+    } = {},
   ) {
+    this.#options = options
     this.host = simulation.host(options.host ?? `n${id}`)
     this.#id = id
     this.#incarnationId = this.host.platform.random.uuid()
     this.#clusterId = options.clusterId
     this.#directoryId = options.directoryId ?? directoryOf(id)
-    this.#voters = options.voters ?? three
+    this.#voters = options.servers === undefined ? (options.voters ?? three) : new Map()
+  }
+
+  get #places(): readonly Place[] {
+    const { servers } = this.#options
+    if (servers === undefined) return [...this.#voters].map(([id, target]) => ({ id, target }))
+    return servers.map((host) => ({ id: undefined, target: { host, port } }))
   }
 
   async start(): Promise<void> {
@@ -55,9 +76,9 @@ class NewNode {
       logger: silentLogger,
       nodeId: this.#id,
       directoryId: this.#directoryId,
-      isController: true,
-      places: [...this.#voters].map(([id, target]) => ({ id, target })),
-      calledBy: () => undefined,
+      isController: this.#options.isController ?? true,
+      places: this.#places,
+      calledBy: () => this.#options.calledBy,
       incarnationId: this.#incarnationId,
       newClusterId: this.#clusterId ?? `cluster-of-${this.#id}`,
       isClusterIdGiven: this.#clusterId !== undefined,
@@ -85,7 +106,7 @@ class NewNode {
         directoryId: '',
         endpoint: `${target.host}:${port}`,
       })),
-      bootstrapServers: [],
+      bootstrapServers: (this.#options.servers ?? []).map((host) => `${host}:${port}`),
       voters: voters.map((voter) => ({ ...voter, endpoint: voter.endpoint ?? '' })),
       term: 0,
     }
@@ -235,6 +256,109 @@ describe('the first boot of a quorum', () => {
         node.stopping.abort()
         await pass(node.host, 5)
         expect(node.fault).toMatchObject({ reason: 'stopped' })
+      }),
+    )
+  })
+})
+
+describe('the first boot of controllers that are found by their places', () => {
+  const servers = ['n1', 'n2', 'n3']
+
+  test('waits for all of them, and forms a cluster of all', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [1, 2, 3].map((id) => new NewNode(simulation, id, { servers }))
+        await Promise.all([nodes[2]!.start(), nodes[0]!.start()])
+        await pass(nodes[0]!.host, 20_000)
+        expect(nodes.map(({ formation }) => formation)).toEqual([undefined, undefined, undefined])
+        await nodes[1]!.start()
+        await pass(nodes[0]!.host, 3000)
+        expect(nodes.map(({ formation }) => formation)).toEqual([formedByOne, formedByOne, formedByOne])
+      }),
+    )
+  })
+
+  test('waits as long as one of them has other places in its settings', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [
+          new NewNode(simulation, 1, { servers: ['n1', 'n2'] }),
+          new NewNode(simulation, 2, { servers: ['n2', 'n1', 'n3'] }),
+        ]
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 20_000)
+        expect(nodes.map(({ formation, fault }) => [formation, fault])).toEqual([
+          [undefined, undefined],
+          [undefined, undefined],
+        ])
+      }),
+    )
+  })
+
+  test('one place that is its own makes a quorum of one, which the others follow, be they controllers or not', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const [one, two, broker] = [
+          new NewNode(simulation, 1, { servers: ['n1'] }),
+          new NewNode(simulation, 2, { servers: ['n1'] }),
+          new NewNode(simulation, 3, { servers: ['n1'], isController: false }),
+        ]
+        await two!.start()
+        await broker!.start()
+        await pass(two!.host, 3000)
+        await one!.start()
+        await pass(two!.host, 3000)
+        const voters = [{ id: 1, directoryId: directoryOf(1), endpoint: `n1:${port}` }]
+        expect(one!.formation).toEqual({ clusterId: 'cluster-of-1', voters })
+        expect(two!.formation).toEqual({ clusterId: 'cluster-of-1', voters: [] })
+        expect(broker!.formation).toEqual({ clusterId: 'cluster-of-1', voters: [] })
+      }),
+    )
+  })
+
+  test('one that a cluster calls does not begin another, though its folder is empty', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const wiped = new NewNode(simulation, 1, { servers: ['n1'], calledBy: { nodeId: 2, clusterId: 'theirs' } })
+        await wiped.start()
+        await pass(wiped.host, 3000)
+        expect(wiped.formation).toBeUndefined()
+        expect(String(wiped.fault)).toContain('Node 2 of cluster theirs knows this node, whose folder is empty')
+      }),
+    )
+  })
+
+  test('two with one id refuse each other', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const nodes = [
+          new NewNode(simulation, 1, { servers: ['n1', 'n2'] }),
+          new NewNode(simulation, 1, { servers: ['n1', 'n2'], host: 'n2' }),
+        ]
+        await Promise.all(nodes.map((node) => node.start()))
+        await pass(nodes[0]!.host, 3000)
+        for (const { fault } of nodes) expect(String(fault)).toContain('Two nodes have node.id 1')
+      }),
+    )
+  })
+})
+
+describe('a broker that is no voter', () => {
+  test('waits for the voters of its settings to form a cluster, and refuses one with others', async () => {
+    await Promise.all(
+      within(async (simulation) => {
+        const two = new Map([...three].slice(0, 2))
+        const broker = new NewNode(simulation, 9, { isController: false, directoryId: directoryOf(4) })
+        const stranger = new NewNode(simulation, 8, { isController: false, voters: two, directoryId: directoryOf(4) })
+        await broker.start()
+        await pass(broker.host, 3000)
+        expect(broker.formation).toBeUndefined()
+        await Promise.all([1, 2, 3].map((id) => new NewNode(simulation, id).start()))
+        await pass(broker.host, 3000)
+        expect(broker.formation).toEqual({ clusterId: 'cluster-of-1', voters: [] })
+        await stranger.start()
+        await pass(broker.host, 3000)
+        expect(String(stranger.fault)).toContain('controller.quorum.voters differs: node 8 has 1@n1:9093,2@n2:9093')
       }),
     )
   })
