@@ -320,6 +320,7 @@ export class RaftNode {
       this.#transport?.start({
         onMessage: (message) => this.#enqueueMessage(message),
         onUnreachable: (node) => this.#enqueue(() => this.#core.reportUnreachable(node)),
+        onReachable: (node) => this.#enqueue(() => this.#core.reportReachable(node)),
         onSnapshotFailed: (node) => this.#enqueue(() => this.#core.reportSnapshotFailed(node)),
         onCrashed: (node) => this.forgetLeader(node),
       })

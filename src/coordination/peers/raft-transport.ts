@@ -129,6 +129,7 @@ export class PeerTransport implements RaftTransport {
     const converse = this.#link(id, target, 'Converse', {
       onOpen: () => {
         this.#faults.delete(id)
+        this.#receiver?.onReachable(id)
         for (const listener of this.#listeners) listener.onConnected(id)
       },
       onDown: ({ message }) => {
