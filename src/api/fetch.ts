@@ -73,8 +73,9 @@ async function answerFull(request: FetchRequest, context: RequestContext, wantsS
     const name = names[t]
     const each = partitions.map(({ partition }) => {
       if (name === undefined) return answers.of(name, partition, unknownTopicId)
-      const fetched = answered.partitions[next]!
-      return answers.of(name, partition, fetched, preferred?.for(known[next++]!, fetched))
+      const asked = known[next]!
+      const fetched = answered.partitions[next++]!
+      return answers.of(name, partition, fetched, preferred?.for(asked, fetched))
     })
     return { topic, topicId, partitions: each }
   })

@@ -8,8 +8,9 @@ import { voterAnswer, voterFault } from './raft-voters.ts'
  * RemoveRaftVoter, 0.
  *
  * Any broker takes it and asks the quorum's leader, which may be the one that goes. Both the id and the directory id have to
- * be the voter's: a node whose disk was wiped is not the voter that it was. The last voter stays. Unlike in Kafka
- * a removal is refused that would leave a quorum of which most are away.
+ * be the voter's: a node whose disk was wiped is not the voter that it was. The last voter stays; a node that was started alone
+ * is a quorum that doesn't change: UNSUPPORTED_VERSION. Unlike in Kafka a removal is refused that would leave a quorum of which
+ * most are away.
  */
 export const removeRaftVoter = defineApi({
   api: apis.RemoveRaftVoter,

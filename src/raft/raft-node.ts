@@ -320,6 +320,7 @@ export class RaftNode {
       this.#transport?.start({
         onMessage: (message) => this.#enqueueMessage(message),
         onUnreachable: (node) => this.#enqueue(() => this.#core.reportUnreachable(node)),
+        onReachable: (node) => this.#enqueue(() => this.#core.reportReachable(node)),
         onSnapshotFailed: (node) => this.#enqueue(() => this.#core.reportSnapshotFailed(node)),
         onCrashed: (node) => this.forgetLeader(node),
       })
@@ -481,7 +482,7 @@ export class RaftNode {
     if (this.#lifecycle !== 'running') return { ok: false, reason: 'stopped' }
     if (this.#core.role !== 'leader') return { ok: false, reason: 'not-leader' }
     if (this.#voterChange !== undefined) return { ok: false, reason: 'busy' }
-    if (joining !== undefined && this.#transport === undefined) return { ok: false, reason: 'no-transport' }
+    if (this.#transport === undefined) return { ok: false, reason: 'no-transport' }
     const deadlineTick = this.#core.ticks + Math.ceil(timeoutMs / this.#tickMs)
     const change = new VoterChange(this.#core, this.#config.electionTicks, deadlineTick, next, joining)
     this.#voterChange = change

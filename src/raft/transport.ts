@@ -32,6 +32,8 @@ export interface RaftReceiver {
   onMessage(message: Message): void
   /** What was sent to `node` lately did not arrive. A hint: nothing depends on it but speed. */
   onUnreachable(node: NodeId): void
+  /** What is sent to `node` arrives again, or for the first time. The same kind of hint. */
+  onReachable(node: NodeId): void
   /** A chunk of a snapshot sent to `node` did not arrive. */
   onSnapshotFailed(node: NodeId): void
   /**

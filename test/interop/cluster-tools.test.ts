@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { apis } from '../../src/protocol/index.ts'
+import { apis, ErrorCode } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 import { describeWithPeer } from '../support/peers.ts'
@@ -130,6 +130,15 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
     expect((await partitionsOf('orders')).slice(0, 2)).toEqual(['1 [1,2] 1,2', '2 [2,3] 2,3'])
   })
 
+  test('a move that would change the number of replicas is refused where the client says so', async () => {
+    for (const replicas of [[1], [1, 2, 3]]) {
+      const topics = [{ name: 'orders', partitions: [{ partitionIndex: 0, replicas }] }]
+      const request = { topics, allowReplicationFactorChange: false }
+      const answer = await cluster.with(2, (client) => client.request(apis.AlterPartitionReassignments, 1, request))
+      expect(answer.responses[0]?.partitions[0]?.errorCode).toBe(ErrorCode.INVALID_REPLICATION_FACTOR)
+    }
+  })
+
   test('leaders are elected: the preferred one, who is there, and who is not', async () => {
     const partition = ['--topic', 'orders', '--partition', '0']
     expect((await elect('preferred', ...partition)).stdout).toContain('Valid replica already elected')
@@ -207,6 +216,8 @@ log.dirs=${join(cluster.folder, `node-${id}`)}
     )
     await run('MetadataQuorumCommand', '--command-config', settings, 'add-controller')
     expect(await quorum()).toContain(`${id} ${directory} Follower`)
+    const twice = await attempt('MetadataQuorumCommand', '--command-config', settings, 'add-controller')
+    expect([twice.exitCode, twice.output]).toEqual([1, expect.stringContaining('DuplicateVoter')])
   })
 
   test('a node that is gone is unregistered', async () => {

@@ -6,7 +6,7 @@ export type ErrorName = keyof typeof errors
 export interface DocumentedErrors {
   /** Both brokers answer them in a scenario. */
   readonly reached: readonly ErrorName[]
-  /** What no request can bring a single node to answer, with what it would take. */
+  /** What no request can bring a single node to answer, with what it would take. Of NONE too, which is answered where it isn't here. */
   readonly unreachable: Partial<Readonly<Record<ErrorName, string>>>
 }
 
@@ -17,6 +17,7 @@ const brokenDisk = 'needs a disk that fails; Kafka halts with its last one'
 const transactions = 'needs transactions'
 const quotas = 'needs a quota on changes of metadata'
 const otherController = 'needs a controller that is elsewhere'
+const otherVoters = 'needs a quorum whose voters change, which one that was begun with a single node is not'
 const moving = 'needs a coordinator that moves or loads while it is asked, which nothing can hold it at'
 const newGroups = 'needs a group of the newer protocol'
 const oldFormat = 'no broker of version 4 answers it: there are no older formats of records'
@@ -361,9 +362,8 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
     unreachable: { LEADER_NOT_AVAILABLE: followers, TOPIC_AUTHORIZATION_FAILED: acls },
   },
   AlterReplicaLogDirs: {
-    reached: ['LOG_DIR_NOT_FOUND'],
+    reached: ['LOG_DIR_NOT_FOUND', 'UNKNOWN_TOPIC_OR_PARTITION'],
     unreachable: {
-      UNKNOWN_TOPIC_OR_PARTITION: 'needs the path of a folder, which is another one in each broker',
       CLUSTER_AUTHORIZATION_FAILED: acls,
       KAFKA_STORAGE_ERROR: brokenDisk,
       NOT_LEADER_OR_FOLLOWER: followers,
@@ -382,14 +382,10 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
     },
   },
   AlterPartitionReassignments: {
-    reached: [
-      'INVALID_REPLICATION_FACTOR',
-      'INVALID_REPLICA_ASSIGNMENT',
-      'NO_REASSIGNMENT_IN_PROGRESS',
-      'UNKNOWN_TOPIC_OR_PARTITION',
-    ],
+    reached: ['INVALID_REPLICA_ASSIGNMENT', 'NO_REASSIGNMENT_IN_PROGRESS', 'UNKNOWN_TOPIC_OR_PARTITION'],
     unreachable: {
       CLUSTER_AUTHORIZATION_FAILED: acls,
+      INVALID_REPLICATION_FACTOR: followers,
       NOT_CONTROLLER: otherController,
       REQUEST_TIMED_OUT: otherController,
     },
@@ -414,28 +410,30 @@ export const documentedErrors: Readonly<Record<string, DocumentedErrors>> = {
   UnregisterBroker: {
     reached: ['BROKER_ID_NOT_REGISTERED'],
     unreachable: {
+      NONE: 'needs a second broker, which is gone for good: the one that answers would lose its own registration',
       CLUSTER_AUTHORIZATION_FAILED: acls,
       NOT_CONTROLLER: otherController,
       REQUEST_TIMED_OUT: otherController,
     },
   },
   AddRaftVoter: {
-    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST'],
+    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST', 'UNSUPPORTED_VERSION'],
     unreachable: {
+      NONE: otherVoters,
       CLUSTER_AUTHORIZATION_FAILED: acls,
-      DUPLICATE_VOTER: 'needs a quorum whose voters change',
-      UNSUPPORTED_VERSION: 'needs the directory id of a voter',
+      DUPLICATE_VOTER: otherVoters,
       NOT_LEADER_OR_FOLLOWER: otherController,
       REQUEST_TIMED_OUT: 'needs a voter that does not follow',
     },
   },
   RemoveRaftVoter: {
-    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST'],
+    reached: ['INCONSISTENT_CLUSTER_ID', 'INVALID_REQUEST', 'UNSUPPORTED_VERSION'],
     unreachable: {
+      NONE: otherVoters,
       CLUSTER_AUTHORIZATION_FAILED: acls,
       NOT_LEADER_OR_FOLLOWER: otherController,
       REQUEST_TIMED_OUT: otherController,
-      VOTER_NOT_FOUND: 'needs a quorum whose voters change',
+      VOTER_NOT_FOUND: otherVoters,
     },
   },
 }

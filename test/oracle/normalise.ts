@@ -38,6 +38,8 @@ const texts = new Set(['errorMessage', 'batchIndexErrorMessage', 'documentation'
 class Normaliser {
   readonly #symbols = new Map<string, string>()
   readonly #counts = new Map<string, number>()
+  /** Folders that the broker told so far: a request may name one. */
+  readonly #folders = new Set<string>()
   readonly #options: NormaliseOptions
 
   constructor(options: NormaliseOptions) {
@@ -61,7 +63,8 @@ class Normaliser {
 
   #text(key: string, text: string): string {
     if (texts.has(key)) return text === '' || text === 'NONE' ? text : '<text>'
-    if (key === 'logDir') return '<folder>'
+    if (key === 'logDir') this.#folders.add(text)
+    if (key === 'logDir' || (key === 'path' && this.#folders.has(text))) return '<folder>'
     if (key === 'host') return '<host>'
     if (key === 'clusterId') return '<cluster>'
     if (key === 'topicId' || key === 'topicIds') return text === zeroUuid ? 'no topic' : this.#symbol('topic', text)
@@ -160,6 +163,7 @@ function asksForAllTopics({ request, version }: Exchange): boolean {
 const unordered: Readonly<Record<string, readonly string[]>> = {
   Metadata: ['topics', 'partitions'],
   ListGroups: ['groups'],
+  AlterReplicaLogDirs: ['results', 'partitions'],
   CreatePartitions: ['results'],
   DeleteGroups: ['results'],
   OffsetDelete: ['topics', 'partitions'],
@@ -203,7 +207,17 @@ function ordered({ api }: Exchange, answer: unknown): unknown {
   return walk('', answer)
 }
 
-const sortFields = ['name', 'topic', 'partitionIndex', 'groupId', 'apiKey', 'memberId', 'topicId', 'index'] as const
+const sortFields = [
+  'name',
+  'topic',
+  'topicName',
+  'partitionIndex',
+  'groupId',
+  'apiKey',
+  'memberId',
+  'topicId',
+  'index',
+] as const
 
 function sortKey(value: unknown): string {
   const fields = value as Record<string, unknown>

@@ -72,6 +72,7 @@ interface Node {
  *     nodes COUNT [KEY=VALUE ...]   first; keys of `RaftConfig`
  *     elect ID [ID ...]             the first becomes leader, by the votes of those named (all); prints only that
  *     campaign ID, tick ID [COUNT], propose ID TEXT ..., forget-leader ID ..., jitter ID TICKS
+ *     reachable ID PEER             the way from ID to PEER is open again
  *     add-voter LEADER ID, remove-voter LEADER ID, transfer LEADER ID, read LEADER
  *     join ID                       a new node, without a vote, that knows of all others
  *     ready ID                      takes a Ready and does all that it says
@@ -109,6 +110,9 @@ export class ScriptRunner {
         break
       case 'forget-leader':
         for (const id of args) this.#forgetLeader(this.#node(id).core)
+        break
+      case 'reachable':
+        this.#node(args[0]).core.reportReachable(this.#node(args[1]).id)
         break
       case 'tick':
         for (let i = numbers[1] ?? 1; i > 0; i--) this.#node(args[0]).core.tick()

@@ -40,8 +40,11 @@ const pingAfterMs = 500
 const silenceMs = 1500
 /** Waits before the next attempts, each with up to half of it more; the last repeats. The first comes at once. */
 const backoffMs = [0, 50, 100, 200, 400, 500]
-/** Two refusals in a row within so much mean a process that has ended; a single one may be a listener being replaced. */
-const crashWindowMs = 150
+/**
+ * Two refusals in a row within so much mean a process that has ended; a single one may be a listener being replaced. Room for the
+ * longest of the waits and for a machine that is busy: where it was 150 ms, a loaded one missed it, and waited for its election timeout.
+ */
+const crashWindowMs = 1000
 /** What may wait for a slow network before the oldest is dropped. */
 const maxQueuedBytes = 16 * 1024 * 1024
 

@@ -152,6 +152,7 @@ export class PeerTransport implements RaftTransport {
       onOpen: () => {
         peer.failures = 0
         this.#faults.delete(id)
+        this.#receiver?.onReachable(id)
         for (const listener of this.#listeners) listener.onConnected(id)
       },
       onDown: ({ message }) => {

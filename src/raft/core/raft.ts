@@ -363,14 +363,7 @@ export class RaftCore {
     if (this.#quickCampaignsLeft > 0) this.#quickCampaignsLeft--
     this.#resetElectionTimer()
     this.#votes.clear()
-    const nextTerm = (this.#term + 1) as Term
-    this.#sendToOthers({
-      type: 'preVote',
-      term: nextTerm,
-      lastIndex: this.#log.lastIndex,
-      lastTerm: this.#log.lastTerm,
-      isTransfer: false,
-    })
+    this.#sendToOthers(this.#preVote())
     this.#countVote(this.id, this.directoryId, true)
   }
 
@@ -413,9 +406,18 @@ export class RaftCore {
     this.#leaderId = null
     this.#votes.clear()
     this.#resetElectionTimer()
-    const { lastIndex, lastTerm } = this.#log
-    this.#sendToOthers({ type: 'vote', lastIndex, lastTerm, isTransfer })
+    this.#sendToOthers(this.#vote(isTransfer))
     // The own vote is counted in `advance`: a crash before the write could otherwise vote twice in this term.
+  }
+
+  #preVote(): Draft {
+    const { lastIndex, lastTerm } = this.#log
+    return { type: 'preVote', term: (this.#term + 1) as Term, lastIndex, lastTerm, isTransfer: false }
+  }
+
+  #vote(isTransfer: boolean): Draft {
+    const { lastIndex, lastTerm } = this.#log
+    return { type: 'vote', lastIndex, lastTerm, isTransfer }
   }
 
   #becomeLeader(): void {
@@ -951,6 +953,16 @@ export class RaftCore {
   reportUnreachable(follower: NodeId): void {
     const progress = this.#progress.get(follower)
     if (progress?.state === 'replicate') progress.becomeProbe()
+  }
+
+  /**
+   * The transport has a way to `voter` that it lacked. What a candidate asked it is lost, and is asked again: where most were away the
+   * first that comes back decides the election at once, not with the next campaign.
+   */
+  reportReachable(voter: NodeId): void {
+    if (this.#votes.has(voter) || !this.#isVoterId(voter)) return
+    if (this.#role === 'preCandidate') this.#send(voter, this.#preVote())
+    else if (this.#role === 'candidate') this.#send(voter, this.#vote(false))
   }
 
   /** The transport knows that a chunk of a snapshot for `follower` did not arrive. */

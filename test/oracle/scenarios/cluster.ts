@@ -1,8 +1,11 @@
 import { apis } from '../../../src/protocol/index.ts'
+import { batchOf } from '../batches.ts'
 import type { Scenarios } from '../scenario.ts'
 import { versionsOf } from '../versions.ts'
 
 const noDirectory = 'AAAAAAAAAAAAAAAAAAAAAA'
+/** No disk has it. */
+const someDirectory = 'b3JhY2xlIG9mIGJyb2tlcg'
 
 /** What is for clusters, as one node answers it. */
 export const clusterScenarios: Scenarios = {
@@ -127,7 +130,43 @@ export const clusterScenarios: Scenarios = {
     }
   },
 
+  'folders where replicas are': async (broker) => {
+    const topic = broker.named('housed')
+    await broker.createTopic(topic)
+    await broker.ask(apis.Produce, 9, {
+      acks: -1,
+      timeoutMs: 5000,
+      topicData: [{ name: topic, partitionData: [{ index: 0, records: batchOf(1) }] }],
+    })
+    const topics = [{ topic, partitions: [0] }]
+    const { results } = await broker.ask(apis.DescribeLogDirs, 1, { topics })
+    const path = results.find((each) => each.topics.length > 0)?.logDir ?? ''
+    for (const version of versionsOf(apis.AlterReplicaLogDirs)) {
+      const alter = (name: string, partitions: number[]) =>
+        broker.attempt(apis.AlterReplicaLogDirs, version, { dirs: [{ path, topics: [{ name, partitions }] }] })
+      await alter(topic, [0])
+      await alter(topic, [0, 1, -1])
+      await alter(broker.named('missing'), [0])
+    }
+    // Of two folders for one partition the last counts.
+    const both = [path, '/nowhere/at/all', path].map((each) => ({
+      path: each,
+      topics: [{ name: topic, partitions: [0] }],
+    }))
+    await broker.attempt(apis.AlterReplicaLogDirs, 2, { dirs: both })
+    await broker.attempt(apis.AlterReplicaLogDirs, 2, { dirs: both.slice(0, 2) })
+  },
+
   'voters that are none': async (broker) => {
+    // Both quorums are of the kind whose voters stay.
+    for (const voterId of [9, 1]) {
+      const voter = { clusterId: null, voterId, voterDirectoryId: someDirectory as never }
+      await broker.attempt(apis.RemoveRaftVoter, 0, voter)
+      for (const version of versionsOf(apis.AddRaftVoter)) {
+        const listeners = [{ name: 'CONTROLLER', host: 'nowhere', port: 9 }]
+        await broker.attempt(apis.AddRaftVoter, version, { ...voter, timeoutMs: 3000, listeners })
+      }
+    }
     for (const clusterId of [null, 'another', '']) {
       for (const voterId of [9, 1, -1]) {
         const voter = { clusterId, voterId, voterDirectoryId: noDirectory as never }

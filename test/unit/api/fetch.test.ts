@@ -98,6 +98,32 @@ test('an unknown topic id is refused for its partitions, and the answer does not
   expect(replicas.fetches[0]!.maxWaitMs).toBe(0)
 })
 
+test.each([
+  ['a consumer', {}, {}],
+  ['a follower', { replicaState: { replicaId: 2, replicaEpoch: 7 } }, {}],
+  [
+    'a consumer in another rack',
+    { rackId: 'b' },
+    { 'broker.rack': 'a', 'replica.selector.class': 'org.apache.kafka.common.replica.RackAwareReplicaSelector' },
+  ],
+] as const)('each of several partitions gets what was read of it: %s', async (_reader, changes, overrides) => {
+  const { ask, replicas, coordination } = harness({ overrides })
+  coordination.brokers.push(brokerImage(2, { rack: 'b' }))
+  const { topicId: orders } = coordination.addTopic('orders')
+  const { topicId: payments } = coordination.addTopic('payments')
+  replicas.fetchAnswer = ({ partitions }) =>
+    partitions.map(({ topic, partition }) => fetched([Buffer.from(`${topic}-${partition}`)]))
+  const both = [0, 1].map((partition) => ({ partition, fetchOffset: 5, partitionMaxBytes: 1000 }))
+  const topics = [orders, topicId(900), payments].map((id) => ({ topicId: id, partitions: both }))
+  const { responses } = await ask(apis.Fetch, 16, fetchBody({ topics, ...changes }))
+  const records = responses.map(({ partitions }) => partitions.map((each) => String(each.records)))
+  expect(records).toEqual([
+    ['orders-0', 'orders-1'],
+    ['', ''],
+    ['payments-0', 'payments-1'],
+  ])
+})
+
 test('no records are an empty set, never null', async () => {
   const { ask } = harness()
   for (const version of [4, 11, 12]) {
