@@ -87,7 +87,7 @@ export class ScriptRunner {
   #nodes = new Map<number, Node>()
   #network: Message[] = []
   readonly #cut = new Set<string>()
-  #config: RaftConfig = { ...defaultRaftConfig, electionTicks: 10, heartbeatTicks: 1 }
+  #config: RaftConfig = { ...defaultRaftConfig, electionTicks: 10, campaignTicks: 10, heartbeatTicks: 1 }
   #out: string[] = []
 
   /** Carries out one command; what it prints. */

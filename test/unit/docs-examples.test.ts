@@ -62,6 +62,11 @@ test('every example that is marked is run here or from the package', () => {
     'file=node-1.properties',
     'cluster',
     'quorum',
+    'file=controller-1.properties',
+    'file=broker-11.properties',
+    'roles',
+    'second',
+    'vote',
     'file=cluster.test.ts',
   ])
 })
