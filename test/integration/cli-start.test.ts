@@ -116,7 +116,8 @@ describe('rookery start', () => {
     const [ports] = await freePorts(1)
     const { client, controller } = ports!
     writeFileSync(file, quickStart.replaceAll('9092', `${client}`).replaceAll('9093', `${controller}`))
-    const broker = await started(['--config', file])
+    const listeners = `listeners=PLAINTEXT://:${client},CONTROLLER://:${controller}`
+    const broker = await started(['--config', file, '--override', listeners])
     expect(broker.stdout).toContain('"msg":"new cluster formed"')
     expect(broker.stdout).not.toContain('controller listener not opened')
   })
