@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasync, openSync, unlinkSync, writeSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
+import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { FetchLoad, ProduceLoad } from './load.ts'
 import { runLoad, startSink } from './processes.ts'
@@ -94,6 +94,13 @@ export function machineLine(): string {
   const cores = cpus()
   const memory = Math.round(totalmem() / 2 ** 30)
   return `Node ${process.versions.node}, ${cores.length} x ${cores[0]?.model.trim() ?? 'unknown CPU'}, ${memory} GiB, commit ${commit()}`
+}
+
+/** What else ran: a benchmark that shares its cores says so. */
+export function loadText(): string {
+  return `Load of the machine over the last minutes: ${loadavg()
+    .map((load) => load.toFixed(1))
+    .join(', ')}`
 }
 
 function commit(): string {

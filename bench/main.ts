@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -11,6 +12,7 @@ const help = `npm run bench                              one workload, two numbe
 npm run bench -- throughput [options]      produce and fetch, beside the machine's limits
 npm run bench -- start [options]           start-up time and memory
 npm run bench -- scale [options]           thousands of partitions and connections
+npm run bench -- starvation [options]      Raft beside a data plane that does all it can, on three nodes
 npm run bench -- micro [options]           parts of the hot path by themselves
 npm run bench -- compaction [options]      a log is compacted: how fast, and how long the event loop is held
 
@@ -38,6 +40,8 @@ const { values, positionals } = parseArgs({
   },
 })
 
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
 await main()
 
 async function main(): Promise<void> {
@@ -48,6 +52,7 @@ async function main(): Promise<void> {
   }
   const directory = resolve(values.dir ?? join(tmpdir(), `rookery-bench-${process.pid}`))
   await mkdir(directory, { recursive: true })
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
   console.log(`${machineLine()}\n`)
   try {
     switch (name) {
@@ -74,6 +79,10 @@ async function main(): Promise<void> {
       case 'compaction': {
         const { compaction } = await import('./compaction.ts')
         return await compaction({ directory, isFull: values.full })
+      }
+      case 'starvation': {
+        const { starvation } = await import('./starvation.ts')
+        return await starvation({ directory, seconds: seconds(10), profileDirectory: values.profile })
       }
       case 'micro': {
         const { micro } = await import('./micro.ts')

@@ -36,34 +36,59 @@ export function startRookery(profileDirectory?: string): (directory: string) => 
 }
 
 async function startFork(directory: string, execArgv: string[]): Promise<ForkedBroker> {
-  const child = forkOf('broker.ts', execArgv)
-  child.send({
-    overrides: { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' },
-  } satisfies BrokerSettings)
-  const { port } = await next<BrokerMessage, 'serving'>(child, 'serving')
+  const overrides = { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' }
+  const { child, serving, ended, begin, end } = forkBroker({ overrides }, execArgv)
   return {
     name: 'Rookery',
-    port,
-    async begin() {
-      child.send('begin')
-      await next<BrokerMessage, 'began'>(child, 'began')
-    },
-    async end() {
-      child.send('end')
-      return (await next<BrokerMessage, 'usage'>(child, 'usage')).usage
-    },
+    port: await serving,
+    begin,
+    end,
     async stop() {
-      const exited = new Promise((resolve) => child.once('exit', resolve))
       child.send('stop')
-      await exited
+      await ended
     },
     async kill() {
-      const exited = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGKILL')
-      await exited
+      await ended
     },
   }
 }
+
+/** As the program sets it for itself. */
+const poolThreads = 16
+
+/** A broker's process. `serving` has its port; it ends with this process. */
+export function forkBroker(settings: BrokerSettings, execArgv: string[]) {
+  const threads = poolThreads + (settings.members?.length ?? 0)
+  const child = forkOf('broker.ts', execArgv, { UV_THREADPOOL_SIZE: String(threads) })
+  killedAtExit.add(child)
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      killedAtExit.delete(child)
+      resolve()
+    })
+  })
+  child.send(settings)
+  return {
+    child,
+    ended,
+    serving: next<BrokerMessage, 'serving'>(child, 'serving').then(({ port }) => port),
+    async begin(): Promise<void> {
+      child.send('begin')
+      await next<BrokerMessage, 'began'>(child, 'began')
+    },
+    async end(): Promise<Usage> {
+      child.send('end')
+      return (await next<BrokerMessage, 'usage'>(child, 'usage')).usage
+    },
+  }
+}
+
+/** Processes that are not to outlive this one, whatever ends it: a stopped one would not notice. */
+export const killedAtExit = new Set<{ kill(signal: NodeJS.Signals): unknown }>()
+process.once('exit', () => {
+  for (const child of killedAtExit) child.kill('SIGKILL')
+})
 
 /** Creates a topic over the protocol, so that any broker can be asked. */
 export async function createTopic(
@@ -138,9 +163,9 @@ export async function startSink(answerBytes: number): Promise<{ readonly port: n
   return { port, stop: () => child.disconnect() }
 }
 
-function forkOf(file: string, execArgv: string[] = []): ChildProcess {
+function forkOf(file: string, execArgv: string[] = [], env: Record<string, string> = {}): ChildProcess {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  return fork(path, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  return fork(path, { execArgv, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }
 
 /** The next message of that type. Rejects when the process fails or ends first. */
