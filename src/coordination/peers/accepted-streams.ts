@@ -91,6 +91,12 @@ export class AcceptedStreams {
     return false
   }
 
+  /** When a stream that the node opened and that is open brought something last, of the monotonic clock; undefined without one. */
+  lastHeardMs(nodeId: number): number | undefined {
+    const times = [...this.#callers].filter(({ hello }) => hello.nodeId === nodeId).map((caller) => caller.lastHeardMs)
+    return times.length === 0 ? undefined : Math.max(...times)
+  }
+
   #greet(hello: Hello | undefined, stream: RpcStream): Caller {
     const { identity, platform, messages } = this.#options
     if (hello === undefined) throw new RpcError('invalid-message', 'A stream begins with a hello')

@@ -25,7 +25,7 @@ import type { Admin, Coordination, CoordinationState, MetadataListener, QuorumFa
 import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
 import { BrokerLifecycle, type DirectoryStates } from '../lifecycle/broker-lifecycle.ts'
-import { ActiveController } from './active-controller.ts'
+import { ActiveController, type PeerContact } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
 
@@ -47,6 +47,8 @@ export interface RaftCoordinationOptions {
   readonly logger: Logger
   /** Undefined where this node is the whole quorum. */
   readonly remote?: RemoteControllers
+  /** What this node knows of others when it becomes the controller: their silence counts from then on. */
+  readonly contacts?: () => Iterable<PeerContact>
   readonly brokerId: BrokerId
   /** Of this node's meta.properties. A new log gets it in its first entry; one that has another is refused. */
   readonly clusterId: string
@@ -322,7 +324,7 @@ export class RaftCoordination implements Coordination {
     }
     this.#logger.info({ controllerEpoch: term }, 'became the controller')
     this.#controllerTerm = term
-    this.#controller.activate(this.#loader.applied)
+    this.#controller.activate(this.#loader.applied, this.#options.contacts?.())
     for (const node of this.#crashed) this.#fenceCrashed(node)
     this.#watchSessions()
     this.#watchBalance()
