@@ -11,7 +11,8 @@ import {
   type MessageType,
 } from '../src/protocol/index.ts'
 import type { BrokerMessage, BrokerSettings, Usage } from './broker.ts'
-import { forkBroker } from './processes.ts'
+import { cpuSeconds, statusBytes } from './machine.ts'
+import { forkBroker, type StartBroker } from './processes.ts'
 
 /** Three nodes, each broker and voter, that a benchmark stops and starts: Rookery's, or a peer's beside it. */
 export interface ClusterUnderTest {
@@ -188,6 +189,47 @@ class RookeryProcesses implements RookeryCluster {
     if (node === undefined) throw new Error(`Node ${id} was not started`)
     return node
   }
+}
+
+/** A cluster that load is put on: its usage is that of all three nodes, and the latest event loop's. */
+export function asBroker(start: StartCluster): StartBroker {
+  return async (directory) => {
+    const cluster = await start(directory)
+    const cpu = async () => sum(await Promise.all(nodeIds.map((id) => cpuSeconds(cluster.pid(id)))))
+    let cpuBefore = 0
+    return {
+      name: cluster.name,
+      port: cluster.ports[0]!,
+      async begin() {
+        if (isRookery(cluster)) await cluster.begin()
+        cpuBefore = await cpu()
+      },
+      async end() {
+        const cpuUsed = (await cpu()) - cpuBefore
+        const usages = isRookery(cluster) ? await cluster.end() : []
+        const latest = (delays: readonly (number | undefined)[]) =>
+          delays.length === 0 ? undefined : Math.max(...delays.map((delay) => delay ?? 0))
+        const bytes = async (name: string) =>
+          sum(await Promise.all(nodeIds.map((id) => statusBytes(cluster.pid(id), name))))
+        return {
+          cpuSeconds: cpuUsed,
+          loopDelayP99Ms: latest(usages.map((usage) => usage.loopDelayP99Ms)),
+          loopDelayMaxMs: latest(usages.map((usage) => usage.loopDelayMaxMs)),
+          rssBytes: await bytes('VmRSS'),
+          peakRssBytes: await bytes('VmHWM'),
+        }
+      },
+      stop: () => Promise.resolve(cluster[Symbol.asyncDispose]()),
+    }
+  }
+}
+
+export function isRookery(cluster: ClusterUnderTest): cluster is RookeryCluster {
+  return 'onMoment' in cluster
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }
 
 const platform = createRealPlatform()

@@ -5,8 +5,8 @@ import {
   ClusterClient,
   type ClusterUnderTest,
   clockMs,
+  isRookery,
   nodeIds,
-  type RookeryCluster,
   type StartCluster,
   sleep,
   until,
@@ -350,8 +350,4 @@ async function onCommit(cluster: ClusterUnderTest, client: ClusterClient, topic:
 async function deleteTopic(client: ClusterClient, topic: string): Promise<void> {
   const controller = await client.whichController()
   await client.request(controller, apis.DeleteTopics, 5, { topicNames: [topic], timeoutMs: 30_000 })
-}
-
-function isRookery(cluster: ClusterUnderTest): cluster is RookeryCluster {
-  return 'onMoment' in cluster
 }

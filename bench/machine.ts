@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { FetchLoad, ProduceLoad } from './load.ts'
@@ -87,6 +88,19 @@ export async function loopbackFetchLimit(fetch: FetchLoad, answerBytes: number, 
   } finally {
     sink.stop()
   }
+}
+
+/** Processor time that a process used. Linux only. User and system time are fields 14 and 15, in ticks of 10 ms; the second field, the name, may hold blanks. */
+export async function cpuSeconds(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** Such as VmRSS. Linux only. */
+export async function statusBytes(pid: number, name: string): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'latin1')
+  return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1024
 }
 
 /** Where a figure was measured: without that it says nothing. */

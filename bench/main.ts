@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startRookeryCluster } from './cluster.ts'
+import { asBroker, startRookeryCluster } from './cluster.ts'
 import { machineLine } from './machine.ts'
 import { startRookery } from './processes.ts'
 import { count, figure, ratio } from './table.ts'
@@ -15,11 +15,12 @@ npm run bench -- start [options]           start-up time and memory
 npm run bench -- scale [options]           thousands of partitions and connections
 npm run bench -- starvation [options]      Raft beside a data plane that does all it can, on three nodes
 npm run bench -- failover [options]        one of three nodes dies, hangs or is stopped: how long clients wait
+npm run bench -- partitions [options]      thousands of replicated partitions on three nodes
 npm run bench -- micro [options]           parts of the hot path by themselves
 npm run bench -- compaction [options]      a log is compacted: how fast, and how long the event loop is held
 
   --full             every row, longer (throughput); 3 GB of load (start); four times the records (compaction)
-  --rows TEXT        only rows with TEXT in their names (scale: 'partitions' or 'connections')
+  --rows TEXT        only rows with TEXT in their names (scale: 'partitions' or 'connections'; partitions: '1000' or '10000')
   --runs N           of each event (failover); 20 when left out, 3 for peers
   --seconds N        measured seconds for each row
   --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR; failover: with its own timeouts, and with Rookery's
@@ -71,6 +72,10 @@ async function main(): Promise<void> {
           rows: values.rows,
           isFull: values.full,
           brokers: [startRookery(values.profile), ...(await peers())],
+          clusters: [
+            asBroker(startRookeryCluster()),
+            ...(await peerClusters()).slice(0, 1).map(({ start }) => asBroker(start)),
+          ],
         })
       case 'start': {
         const { start } = await import('./start.ts')
@@ -96,6 +101,11 @@ async function main(): Promise<void> {
         const clusters = [...(values['peers-only'] ? [] : [own]), ...(await peerClusters())]
         const [runs, peerRuns] = [number('runs', 20), number('runs', 3)]
         return await failover({ directory, runs, peerRuns, rows: values.rows, clusters })
+      }
+      case 'partitions': {
+        const { partitions } = await import('./partitions.ts')
+        const profileDirectory = values.profile
+        return await partitions({ directory, seconds: seconds(5), rows: values.rows, profileDirectory })
       }
       case 'micro': {
         const { micro } = await import('./micro.ts')

@@ -90,20 +90,24 @@ process.once('exit', () => {
   for (const child of killedAtExit) child.kill('SIGKILL')
 })
 
-/** Creates a topic over the protocol, so that any broker can be asked. */
+/**
+ * Creates a topic over the protocol, so that any broker can be asked. Resolves, when all its replicas are in sync, with the ports of
+ * the leaders by partition.
+ */
 export async function createTopic(
   port: number,
   name: string,
   partitions: number,
   configs: Readonly<Record<string, string>>,
-): Promise<void> {
+  replicationFactor = 1,
+): Promise<number[]> {
   const platform = createRealPlatform()
   const options = { platform, host: '127.0.0.1', port, clientId: 'bench', timeoutMs: 30_000 }
   const client = await KafkaClient.connect(options)
   const topic = {
     name,
     numPartitions: partitions,
-    replicationFactor: 1,
+    replicationFactor,
     assignments: [],
     configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
   }
@@ -114,15 +118,21 @@ export async function createTopic(
   }
   // A peer may answer before its leaders are known.
   for (;;) {
-    const { topics: seen } = await client.request(apis.Metadata, 4, {
+    const { topics: seen, brokers } = await client.request(apis.Metadata, 4, {
       topics: [{ name }],
       allowAutoTopicCreation: false,
     })
-    const led = seen[0]?.partitions.filter(({ errorCode, leaderId }) => errorCode === 0 && leaderId >= 0).length
-    if (led === partitions) break
+    const ports = new Map(brokers.map((broker) => [broker.nodeId, broker.port]))
+    const led = (seen[0]?.partitions ?? [])
+      .filter(({ errorCode, isrNodes }) => errorCode === 0 && isrNodes.length === replicationFactor)
+      .sort((a, b) => a.partitionIndex - b.partitionIndex)
+      .flatMap(({ leaderId }) => ports.get(leaderId) ?? [])
+    if (led.length === partitions) {
+      client.close()
+      return led
+    }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  client.close()
 }
 
 export interface LoadResult {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { cpuSeconds, statusBytes } from '../machine.ts'
 import { type BrokerUnderTest, createTopic, freePort, type StartBroker } from '../processes.ts'
 
 /**
@@ -117,16 +118,4 @@ export function java(args: readonly string[], directory: string) {
   })
   ended.catch(() => undefined) // who doesn't wait for it has killed it
   return { ended, child }
-}
-
-/** User and system time are fields 14 and 15, in ticks of 10 ms; the second field, the name, may hold blanks. */
-export async function cpuSeconds(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
-}
-
-export async function statusBytes(pid: number, name: string): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'latin1')
-  return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1024
 }
