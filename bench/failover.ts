@@ -24,7 +24,8 @@ import { figure, percentile, Table } from './table.ts'
  * begins when all replicas are in sync again.
  *
  * Numbers, in milliseconds from the signal: `controller`, to the answer to a change that was asked for afterwards; `leader`, to the first
- * record that another node acknowledged; `stall`, the longest time without an acknowledgement by a leader that goes on.
+ * record that another node acknowledged; `stall`, the longest time without an acknowledgement, and `no writes` without a change; `stopped`,
+ * to the end of the process.
  * `fencing` is from inside, without detection: from the moment at which the controller hears that a broker with 10,000 leaderships is gone to
  * that at which the last node has replaced them in its metadata and its logs. `commit` is one change after the other, asked of the controller's
  * node. Median and worst of all runs.
@@ -90,6 +91,7 @@ const events: readonly Event[] = [
     maxRuns: 20,
     run: onShutdown,
   },
+  { name: 'controlled shutdown, controller', targets: {}, run: onControllerShutdown },
   {
     name: 'fencing, 10,000 led',
     targets: { fencing: { worst: 500 } },
@@ -276,6 +278,30 @@ async function onShutdown(cluster: ClusterUnderTest, client: ClusterClient, topi
     await cluster.ended(victim)
     await cluster.start(victim)
     await deleteTopic(client, topic)
+  }
+}
+
+async function onControllerShutdown(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures> {
+  await client.createTopic(topic, replicasOfThree, configs)
+  await client.untilInSync(topic, replicasOfThree.length)
+  const victim = await client.whichController()
+  const survivors = nodeIds.filter((id) => id !== victim)
+  const writes = survivors.map((id) => new WriteProbe(cluster.ports, topic, [id]))
+  const produces = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
+  const probes = [...writes, produces]
+  try {
+    await Promise.all(probes.map((probe) => probe.start()))
+    await sleep(steadyMs)
+    const sinceMs = clockMs()
+    cluster.signal(victim, 'SIGTERM')
+    await cluster.ended(victim)
+    const stopped = clockMs() - sinceMs
+    await sleep(2 * afterMs)
+    const longest = (probe: WriteProbe | ProduceProbe) => probe.longestGapMs(sinceMs, Number.POSITIVE_INFINITY)
+    return { stopped, 'no writes': Math.max(...writes.map(longest)), stall: longest(produces) }
+  } finally {
+    await Promise.all(probes.map((probe) => probe.stop()))
+    await bringBack(cluster, client, victim, 'SIGTERM', topic, replicasOfThree.length)
   }
 }
 
