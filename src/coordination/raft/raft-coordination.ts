@@ -79,6 +79,8 @@ const registrationTimeoutMs = 60_000
 const shutdownTimeoutMs = 5_000
 /** How long it waits for a controller to hand them over: longer than an election takes where there is a quorum. */
 const shutdownControllerMs = 2_000
+/** How often brokers are looked at: one that hangs is fenced later than its session by as much as passes between two. */
+const looksPerSession = 8
 /** How long a change of ISRs may take before it is asked for again. */
 const alterPartitionTimeoutMs = 30_000
 /** Before another attempt, where the controller was another one than was believed, or could not be reached. */
@@ -344,7 +346,7 @@ export class RaftCoordination implements Coordination {
 
   #watchSessions(): void {
     const { platform, sessionTimeoutMs } = this.#options
-    this.#sessionTimer = platform.timers.set(sessionTimeoutMs / 4, () => {
+    this.#sessionTimer = platform.timers.set(sessionTimeoutMs / looksPerSession, () => {
       for (const brokerId of this.#controller.fenceSilentBrokers()) {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }

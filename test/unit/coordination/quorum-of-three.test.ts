@@ -138,6 +138,6 @@ describe('three nodes', () => {
     await simulation.runUntil(() => next.coordination.image.cluster.broker(old.id as BrokerId)?.fenced === true)
     const silentMs = clock.monotonic() - cutMs
     expect(silentMs).toBeGreaterThanOrEqual(3000)
-    expect(silentMs).toBeLessThan(4000) // sessions are looked at four times in each
+    expect(silentMs).toBeLessThan(3500) // sessions are looked at eight times in each
   })
 })
