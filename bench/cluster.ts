@@ -112,6 +112,9 @@ export function startRookeryCluster(
   }
 }
 
+/** For all nodes to stop and to write their profiles. */
+const profileTimeoutMs = 20_000
+
 class RookeryProcesses implements RookeryCluster {
   readonly name = 'Rookery'
   readonly ports: readonly number[]
@@ -180,8 +183,13 @@ class RookeryProcesses implements RookeryCluster {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    const ended = Promise.all([...this.#nodes.values()].map((node) => node.ended))
+    if (this.#options.profileDirectory !== undefined) {
+      for (const { child } of this.#nodes.values()) child.kill('SIGTERM') // a profile is written by a process that ends itself
+      await Promise.race([ended, sleep(profileTimeoutMs)])
+    }
     for (const { child } of this.#nodes.values()) child.kill('SIGKILL')
-    await Promise.all([...this.#nodes.values()].map(({ ended }) => ended))
+    await ended
   }
 
   #node(id: number): ReturnType<typeof forkBroker> {

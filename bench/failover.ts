@@ -308,19 +308,20 @@ async function onControllerShutdown(cluster: ClusterUnderTest, client: ClusterCl
 async function onFencing(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures> {
   const controller = await client.whichController()
   const others = nodeIds.filter((id) => id !== controller)
-  // Any run finds the topics of the first: their leaders go to and fro between the two nodes that aren't the controller.
-  const names = [1, 2].map((i) => `${topic.replace(/-\d+$/, '')}-${controller}-${i}`)
-  const each = fencedPartitions / names.length // one request may make less than 10,000
-  for (const name of names) {
-    if ((await client.partitions(controller, name)).length > 0) continue
+  // Any run finds the topics of the first: their leaders go to and fro between the two nodes that aren't the controller. The producer
+  // has a topic of its own, since it asks for all partitions of it again and again.
+  const prefix = `${topic.replace(/-\d+$/, '')}-${controller}`
+  const name = `${prefix}-produced`
+  const sizes = new Map([[name, 1], ...[1, 2].map((i) => [`${prefix}-${i}`, fencedPartitions / 2] as const)])
+  for (const [each, count] of sizes) {
+    if ((await client.partitions(controller, each)).length > 0) continue
     await client.createTopic(
-      name,
-      Array.from({ length: each }, () => [...others, controller]),
+      each,
+      Array.from({ length: count }, () => [...others, controller]),
       configs,
     )
   }
-  for (const name of names) await client.untilInSync(name, each)
-  const name = names.at(-1)!
+  for (const [each, count] of sizes) await client.untilInSync(each, count)
   const victim = (await client.partitions(controller, name))[0]!.leader
   const moments = new Map<string, number>()
   if (isRookery(cluster)) {
@@ -329,7 +330,7 @@ async function onFencing(cluster: ClusterUnderTest, client: ClusterClient, topic
         moments.set(what === 'evidence' ? `${what} on ${id}` : `${what} by ${id}`, atMs)
     })
   }
-  const produces = new ProduceProbe(cluster.ports, name, each - 1, victim)
+  const produces = new ProduceProbe(cluster.ports, name, 0, victim)
   try {
     await produces.start()
     await sleep(steadyMs)
