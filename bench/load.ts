@@ -1,5 +1,13 @@
 import { createHistogram } from 'node:perf_hooks'
-import { encodeBatch, type FetchPosition, fetchFrame, produceError, produceFrame, readFetchAnswer } from './frames.ts'
+import {
+  type EncodedBatch,
+  encodeBatch,
+  type FetchPosition,
+  fetchFrame,
+  produceError,
+  produceFrame,
+  readFetchAnswer,
+} from './frames.ts'
 import { RawConnection } from './raw-connection.ts'
 
 /**
@@ -10,7 +18,8 @@ import { RawConnection } from './raw-connection.ts'
  * way, for all its partitions. Answers are checked: any error ends the run.
  */
 export interface LoadJob {
-  readonly port: number
+  /** Of the broker, or of the leader of each partition. */
+  readonly port: number | readonly number[]
   readonly topic: string
   readonly partitions: number
   readonly produce?: ProduceLoad
@@ -25,6 +34,7 @@ export interface ProduceLoad {
   readonly recordBytes: number
   readonly batchBytes: number
   readonly acks: number
+  /** To each broker. */
   readonly connections: number
   /** Requests on their way, for each connection. */
   readonly inFlight: number
@@ -35,6 +45,7 @@ export interface ProduceLoad {
 }
 
 export interface FetchLoad {
+  /** To each broker. */
   readonly connections: number
   readonly maxBytes: number
   readonly partitionMaxBytes: number
@@ -138,12 +149,33 @@ class Load {
   }
 
   async #startProducing(): Promise<void> {
-    const { produce, topic, partitions, port } = this.#job
+    const { produce, topic, partitions } = this.#job
     if (produce === undefined) return
     const batch = encodeBatch(produce)
     const frames = Array.from({ length: partitions }, (_, partition) =>
       produceFrame(topic, partition, produce.acks, batch.bytes),
     )
+    for (const [port, led] of this.#brokers()) await this.#produceTo(port, led, produce, batch, frames)
+  }
+
+  /** Partitions by the port of the broker that leads them. */
+  #brokers(): Map<number, number[]> {
+    const { port, partitions } = this.#job
+    const led = new Map<number, number[]>()
+    for (let partition = 0; partition < partitions; partition++) {
+      const at = typeof port === 'number' ? port : port[partition]!
+      led.set(at, [...(led.get(at) ?? []), partition])
+    }
+    return led
+  }
+
+  async #produceTo(
+    port: number,
+    led: readonly number[],
+    produce: ProduceLoad,
+    batch: EncodedBatch,
+    frames: readonly Buffer[],
+  ): Promise<void> {
     const { maxBytes = Number.POSITIVE_INFINITY } = produce
     let turn = 0
     for (let c = 0; c < produce.connections; c++) {
@@ -154,7 +186,7 @@ class Load {
       let first = 0
       let last = 0
       const send = (): void => {
-        const partition = turn++ % partitions
+        const partition = led[turn++ % led.length]!
         sentTo[last % produce.inFlight] = partition
         sentMs[last % produce.inFlight] = performance.now()
         last++
@@ -178,13 +210,16 @@ class Load {
   }
 
   async #startFetching(): Promise<void> {
-    const { fetch, partitions, port, topic } = this.#job
+    const { fetch, topic } = this.#job
     if (fetch === undefined) return
-    for (let c = 0; c < fetch.connections; c++) {
-      const connection = await RawConnection.connect(port, fail)
-      const positions: FetchPosition[] = []
-      for (let p = c; p < partitions; p += fetch.connections) positions.push({ partition: p, offset: 0 })
-      if (positions.length > 0) this.#fetchOn(connection, topic, positions, fetch)
+    for (const [port, led] of this.#brokers()) {
+      for (let c = 0; c < fetch.connections; c++) {
+        const connection = await RawConnection.connect(port, fail)
+        const positions = led
+          .filter((_, i) => i % fetch.connections === c)
+          .map((partition) => ({ partition, offset: 0 }))
+        if (positions.length > 0) this.#fetchOn(connection, topic, positions, fetch)
+      }
     }
   }
 

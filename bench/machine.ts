@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasync, openSync, unlinkSync, writeSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
+import { readFile } from 'node:fs/promises'
+import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { FetchLoad, ProduceLoad } from './load.ts'
 import { runLoad, startSink } from './processes.ts'
@@ -89,11 +90,31 @@ export async function loopbackFetchLimit(fetch: FetchLoad, answerBytes: number, 
   }
 }
 
+/** Processor time that a process used. Linux only. User and system time are fields 14 and 15, in ticks of 10 ms; the second field, the name, may hold blanks. */
+export async function cpuSeconds(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** Such as VmRSS. Linux only. */
+export async function statusBytes(pid: number, name: string): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'latin1')
+  return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1024
+}
+
 /** Where a figure was measured: without that it says nothing. */
 export function machineLine(): string {
   const cores = cpus()
   const memory = Math.round(totalmem() / 2 ** 30)
   return `Node ${process.versions.node}, ${cores.length} x ${cores[0]?.model.trim() ?? 'unknown CPU'}, ${memory} GiB, commit ${commit()}`
+}
+
+/** What else ran: a benchmark that shares its cores says so. */
+export function loadText(): string {
+  return `Load of the machine over the last minutes: ${loadavg()
+    .map((load) => load.toFixed(1))
+    .join(', ')}`
 }
 
 function commit(): string {

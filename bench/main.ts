@@ -1,7 +1,9 @@
+import { rmSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { asBroker, startRookeryCluster } from './cluster.ts'
 import { machineLine } from './machine.ts'
 import { startRookery } from './processes.ts'
 import { count, figure, ratio } from './table.ts'
@@ -11,13 +13,18 @@ const help = `npm run bench                              one workload, two numbe
 npm run bench -- throughput [options]      produce and fetch, beside the machine's limits
 npm run bench -- start [options]           start-up time and memory
 npm run bench -- scale [options]           thousands of partitions and connections
+npm run bench -- starvation [options]      Raft beside a data plane that does all it can, on three nodes
+npm run bench -- failover [options]        one of three nodes dies, hangs or is stopped: how long clients wait
+npm run bench -- partitions [options]      thousands of replicated partitions on three nodes
 npm run bench -- micro [options]           parts of the hot path by themselves
 npm run bench -- compaction [options]      a log is compacted: how fast, and how long the event loop is held
 
   --full             every row, longer (throughput); 3 GB of load (start); four times the records (compaction)
-  --rows TEXT        only rows with TEXT in their names (scale: 'partitions' or 'connections')
+  --rows TEXT        only rows with TEXT in their names (scale: 'partitions' or 'connections'; partitions: '1000' or '10000')
+  --runs N           of each event (failover); 20 when left out, 3 for peers
   --seconds N        measured seconds for each row
-  --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR
+  --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR; failover: with its own timeouts, and with Rookery's
+  --peers-only       the peer without Rookery (failover)
   --profile DIR      leave CPU profiles of the brokers in DIR
   --dir DIR          where data goes while a benchmark runs; a folder of the system's temporary folder when left out
 
@@ -32,12 +39,16 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string' },
     peer: { type: 'string' },
     'kafka-jars': { type: 'string' },
+    runs: { type: 'string' },
+    'peers-only': { type: 'boolean', default: false },
     profile: { type: 'string' },
     dir: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
 
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
 await main()
 
 async function main(): Promise<void> {
@@ -48,6 +59,7 @@ async function main(): Promise<void> {
   }
   const directory = resolve(values.dir ?? join(tmpdir(), `rookery-bench-${process.pid}`))
   await mkdir(directory, { recursive: true })
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
   console.log(`${machineLine()}\n`)
   try {
     switch (name) {
@@ -60,6 +72,10 @@ async function main(): Promise<void> {
           rows: values.rows,
           isFull: values.full,
           brokers: [startRookery(values.profile), ...(await peers())],
+          clusters: [
+            asBroker(startRookeryCluster()),
+            ...(await peerClusters()).slice(0, 1).map(({ start }) => asBroker(start)),
+          ],
         })
       case 'start': {
         const { start } = await import('./start.ts')
@@ -74,6 +90,22 @@ async function main(): Promise<void> {
       case 'compaction': {
         const { compaction } = await import('./compaction.ts')
         return await compaction({ directory, isFull: values.full })
+      }
+      case 'starvation': {
+        const { starvation } = await import('./starvation.ts')
+        return await starvation({ directory, seconds: seconds(10), profileDirectory: values.profile })
+      }
+      case 'failover': {
+        const { failover } = await import('./failover.ts')
+        const own = { start: startRookeryCluster({ profileDirectory: values.profile }), isPeer: false }
+        const clusters = [...(values['peers-only'] ? [] : [own]), ...(await peerClusters())]
+        const [runs, peerRuns] = [number('runs', 20), number('runs', 3)]
+        return await failover({ directory, runs, peerRuns, rows: values.rows, clusters })
+      }
+      case 'partitions': {
+        const { partitions } = await import('./partitions.ts')
+        const profileDirectory = values.profile
+        return await partitions({ directory, seconds: seconds(5), rows: values.rows, profileDirectory })
       }
       case 'micro': {
         const { micro } = await import('./micro.ts')
@@ -114,11 +146,30 @@ async function peers() {
   if (values.peer === undefined) return []
   if (values.peer !== 'kafka') throw new Error(`--peer ${values.peer}: allowed is kafka`)
   const { startKafka } = await import('./peers/kafka.ts')
-  return [startKafka(resolve(values['kafka-jars'] ?? 'node_modules/.cache/kafka-4.4.0'))]
+  return [startKafka(kafkaJars())]
+}
+
+async function peerClusters() {
+  if (values.peer === undefined) return []
+  if (values.peer !== 'kafka') throw new Error(`--peer ${values.peer}: allowed is kafka`)
+  const { startKafkaCluster } = await import('./peers/kafka-cluster.ts')
+  const tuned = { 'broker.session.timeout.ms': 3000, 'broker.heartbeat.interval.ms': 500 }
+  return [
+    { start: startKafkaCluster(kafkaJars(), 'Kafka', {}), isPeer: true },
+    { start: startKafkaCluster(kafkaJars(), 'Kafka 3/0.5 s', tuned), isPeer: true },
+  ]
+}
+
+function kafkaJars(): string {
+  return resolve(values['kafka-jars'] ?? 'node_modules/.cache/kafka-4.4.0')
 }
 
 function seconds(standard: number): number {
-  const given = Number(values.seconds ?? standard)
-  if (!(given > 0)) throw new Error(`--seconds ${values.seconds}: allowed is a number above 0`)
+  return number('seconds', standard)
+}
+
+function number(option: 'seconds' | 'runs', standard: number): number {
+  const given = Number(values[option] ?? standard)
+  if (!(given > 0)) throw new Error(`--${option} ${values[option]}: allowed is a number above 0`)
   return given
 }

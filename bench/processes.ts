@@ -36,49 +36,78 @@ export function startRookery(profileDirectory?: string): (directory: string) => 
 }
 
 async function startFork(directory: string, execArgv: string[]): Promise<ForkedBroker> {
-  const child = forkOf('broker.ts', execArgv)
-  child.send({
-    overrides: { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' },
-  } satisfies BrokerSettings)
-  const { port } = await next<BrokerMessage, 'serving'>(child, 'serving')
+  const overrides = { 'log.dirs': directory, listeners: 'PLAINTEXT://127.0.0.1:0' }
+  const { child, serving, ended, begin, end } = forkBroker({ overrides }, execArgv)
   return {
     name: 'Rookery',
-    port,
-    async begin() {
-      child.send('begin')
-      await next<BrokerMessage, 'began'>(child, 'began')
-    },
-    async end() {
-      child.send('end')
-      return (await next<BrokerMessage, 'usage'>(child, 'usage')).usage
-    },
+    port: await serving,
+    begin,
+    end,
     async stop() {
-      const exited = new Promise((resolve) => child.once('exit', resolve))
       child.send('stop')
-      await exited
+      await ended
     },
     async kill() {
-      const exited = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGKILL')
-      await exited
+      await ended
     },
   }
 }
 
-/** Creates a topic over the protocol, so that any broker can be asked. */
+/** As the program sets it for itself. */
+const poolThreads = 16
+
+/** A broker's process. `serving` has its port; it ends with this process. */
+export function forkBroker(settings: BrokerSettings, execArgv: string[]) {
+  const threads = poolThreads + (settings.members?.length ?? 0)
+  const child = forkOf('broker.ts', execArgv, { UV_THREADPOOL_SIZE: String(threads) })
+  killedAtExit.add(child)
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      killedAtExit.delete(child)
+      resolve()
+    })
+  })
+  child.send(settings)
+  return {
+    child,
+    ended,
+    serving: next<BrokerMessage, 'serving'>(child, 'serving').then(({ port }) => port),
+    async begin(): Promise<void> {
+      child.send('begin')
+      await next<BrokerMessage, 'began'>(child, 'began')
+    },
+    async end(): Promise<Usage> {
+      child.send('end')
+      return (await next<BrokerMessage, 'usage'>(child, 'usage')).usage
+    },
+  }
+}
+
+/** Processes that are not to outlive this one, whatever ends it: a stopped one would not notice. */
+export const killedAtExit = new Set<{ kill(signal: NodeJS.Signals): unknown }>()
+process.once('exit', () => {
+  for (const child of killedAtExit) child.kill('SIGKILL')
+})
+
+/**
+ * Creates a topic over the protocol, so that any broker can be asked. Resolves, when all its replicas are in sync, with the ports of
+ * the leaders by partition.
+ */
 export async function createTopic(
   port: number,
   name: string,
   partitions: number,
   configs: Readonly<Record<string, string>>,
-): Promise<void> {
+  replicationFactor = 1,
+): Promise<number[]> {
   const platform = createRealPlatform()
   const options = { platform, host: '127.0.0.1', port, clientId: 'bench', timeoutMs: 30_000 }
   const client = await KafkaClient.connect(options)
   const topic = {
     name,
     numPartitions: partitions,
-    replicationFactor: 1,
+    replicationFactor,
     assignments: [],
     configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
   }
@@ -89,15 +118,21 @@ export async function createTopic(
   }
   // A peer may answer before its leaders are known.
   for (;;) {
-    const { topics: seen } = await client.request(apis.Metadata, 4, {
+    const { topics: seen, brokers } = await client.request(apis.Metadata, 4, {
       topics: [{ name }],
       allowAutoTopicCreation: false,
     })
-    const led = seen[0]?.partitions.filter(({ errorCode, leaderId }) => errorCode === 0 && leaderId >= 0).length
-    if (led === partitions) break
+    const ports = new Map(brokers.map((broker) => [broker.nodeId, broker.port]))
+    const led = (seen[0]?.partitions ?? [])
+      .filter(({ errorCode, isrNodes }) => errorCode === 0 && isrNodes.length === replicationFactor)
+      .sort((a, b) => a.partitionIndex - b.partitionIndex)
+      .flatMap(({ leaderId }) => ports.get(leaderId) ?? [])
+    if (led.length === partitions) {
+      client.close()
+      return led
+    }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  client.close()
 }
 
 export interface LoadResult {
@@ -138,9 +173,9 @@ export async function startSink(answerBytes: number): Promise<{ readonly port: n
   return { port, stop: () => child.disconnect() }
 }
 
-function forkOf(file: string, execArgv: string[] = []): ChildProcess {
+function forkOf(file: string, execArgv: string[] = [], env: Record<string, string> = {}): ChildProcess {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  return fork(path, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  return fork(path, { execArgv, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }
 
 /** The next message of that type. Rejects when the process fails or ends first. */

@@ -33,6 +33,12 @@ export function figure(value: number): string {
   return value.toFixed(value >= 10 ? 1 : 2)
 }
 
+/** The least value that `rank` percent of all don't exceed; NaN of none. */
+export function percentile(values: readonly number[], rank: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil((rank / 100) * sorted.length) - 1)] ?? Number.NaN
+}
+
 /** 12,345,678 as 12.3 M. */
 export function count(value: number): string {
   if (value >= 1e6) return `${figure(value / 1e6)} M`

@@ -19,6 +19,8 @@ import { count, figure, ratio, sizeText, Table } from './table.ts'
  * of the same size written by one caller, with fdatasync after each where the row waits for syncs. One sync covers many requests, so a
  * row may well be above 1x of `disk`.
  *
+ * Rows with three replicas run on three nodes, with as many connections to each that leads; usage and memory are those of all three.
+ *
  * To compare: ratios of rows within one run only. Both processes share the machine's cores, with whatever else runs there.
  */
 export interface ThroughputOptions {
@@ -29,6 +31,8 @@ export interface ThroughputOptions {
   readonly isFull: boolean
   /** The brokers to measure, one after the other in each row; ratios are to the last. */
   readonly brokers: readonly StartBroker[]
+  /** Clusters of three nodes, for the rows with three replicas. */
+  readonly clusters: readonly StartBroker[]
 }
 
 interface Row {
@@ -36,6 +40,8 @@ interface Row {
   /** Not in the short run. */
   readonly fullOnly?: boolean
   readonly partitions: number
+  /** Three: on three nodes. One when left out. */
+  readonly replicas?: 3
   readonly flush: 'each' | 'never'
   readonly produce: ProduceLoad
   /** Left out: the row measures producing. `filledBytes`: how much is produced before the clock starts. */
@@ -82,6 +88,30 @@ const rows: readonly Row[] = [
     partitions: 1,
     flush: 'never',
     produce: { recordBytes: 100, batchBytes: 1200, acks: 1, connections: 1, inFlight: 20 },
+  },
+  ...[1, 16].flatMap((partitions): Row[] => [
+    {
+      name: `3 replicas, 100 B, ${partitions} partition${partitions === 1 ? '' : 's'}, sync`,
+      partitions,
+      replicas: 3,
+      flush: 'each',
+      produce: { ...wide, recordBytes: 100, acks: -1 },
+    },
+    {
+      name: `3 replicas, 100 B, ${partitions} partition${partitions === 1 ? '' : 's'}, no sync`,
+      fullOnly: true,
+      partitions,
+      replicas: 3,
+      flush: 'never',
+      produce: { ...wide, recordBytes: 100, acks: -1 },
+    },
+  ]),
+  {
+    name: '3 replicas, one 100 B record at a time, sync',
+    partitions: 1,
+    replicas: 3,
+    flush: 'each',
+    produce: { recordBytes: 100, batchBytes: 1, acks: -1, connections: 1, inFlight: 1 },
   },
   {
     name: '1,000 partitions, no sync',
@@ -198,8 +228,9 @@ export async function throughput(options: ThroughputOptions): Promise<void> {
       limits.disk === undefined ? '' : figure(limits.disk),
     ])
     const results: RowResult[] = []
-    const warmUp = options.brokers.length > 1 ? peerWarmUpMs : warmUpMs
-    for (const start of options.brokers) {
+    const starts = row.replicas === 3 ? options.clusters : options.brokers
+    const warmUp = starts.length > 1 ? peerWarmUpMs : warmUpMs
+    for (const start of starts) {
       results.push(await runRow(row, start, options.directory, options.seconds, limits, warmUp))
     }
     const base = results.at(-1)!
@@ -273,10 +304,14 @@ export async function runRow(
   let broker: BrokerUnderTest | undefined
   try {
     broker = await start(directory)
-    const { partitions, flush } = row
-    await createTopic(broker.port, topic, partitions, { 'flush.messages': flush === 'each' ? '1' : never })
-    const result = await measureRow(row, broker, seconds * 1000, warmUp)
-    const readBack = await readBackAll(broker, partitions, result.acknowledged)
+    const { partitions, flush, replicas = 1 } = row
+    const configs = {
+      'flush.messages': flush === 'each' ? '1' : never,
+      'min.insync.replicas': String(replicas - 1 || 1),
+    }
+    const leaders = await createTopic(broker.port, topic, partitions, configs, replicas)
+    const result = await measureRow(row, broker, leaders, seconds * 1000, warmUp)
+    const readBack = await readBackAll(leaders, partitions, result.acknowledged)
     const { measured } = result
     const counted = row.fetch === undefined ? measured.produced : measured.fetched
     return {
@@ -294,29 +329,35 @@ export async function runRow(
   }
 }
 
-async function measureRow(row: Row, broker: BrokerUnderTest, measureMs: number, warmUpMs: number): Promise<LoadResult> {
+async function measureRow(
+  row: Row,
+  broker: BrokerUnderTest,
+  port: readonly number[],
+  measureMs: number,
+  warmUpMs: number,
+): Promise<LoadResult> {
   const { produce, fetch, partitions } = row
-  const base = { port: broker.port, topic, partitions }
+  const base = { port, topic, partitions }
   if (fetch === undefined) return await runLoad({ ...base, produce, warmUpMs, measureMs }, broker)
   if (fetch.mode === 'follow') {
     return await runLoad({ ...base, produce, fetch: { ...fetch, endOffsets: [] }, warmUpMs, measureMs }, broker)
   }
-  const filled = await fill(row, broker)
+  const filled = await fill(row, port)
   const load = { ...fetch, endOffsets: filled.acknowledged }
   const result = await runLoad({ ...base, fetch: load, warmUpMs, measureMs }, broker)
   return { ...result, acknowledged: filled.acknowledged }
 }
 
 /** Produces about `filledBytes`. */
-async function fill({ produce, fetch, partitions }: Row, broker: BrokerUnderTest): Promise<LoadResult> {
+async function fill({ produce, fetch, partitions }: Row, port: readonly number[]): Promise<LoadResult> {
   const maxBytes = fetch?.filledBytes ?? 0
-  return await runLoad({ port: broker.port, topic, partitions, produce: { ...produce, maxBytes }, warmUpMs: 0 })
+  return await runLoad({ port, topic, partitions, produce: { ...produce, maxBytes }, warmUpMs: 0 })
 }
 
 /** Reads everything from the start. Throws when it isn't exactly what was acknowledged. */
-async function readBackAll(broker: BrokerUnderTest, partitions: number, acknowledged: readonly number[]) {
+async function readBackAll(port: readonly number[], partitions: number, acknowledged: readonly number[]) {
   const { measured } = await runLoad({
-    port: broker.port,
+    port,
     topic,
     partitions,
     fetch: {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { cpuSeconds, statusBytes } from '../machine.ts'
 import { type BrokerUnderTest, createTopic, freePort, type StartBroker } from '../processes.ts'
 
 /**
@@ -18,7 +19,7 @@ const jvmOptions = [
   '-XX:MaxInlineLevel=15',
   '-Djava.awt.headless=true',
 ]
-const clusterId = '4L6g3nShT-eMCtK--X86sw'
+export const clusterId = '4L6g3nShT-eMCtK--X86sw'
 const startTimeoutMs = 60_000
 const pollMs = 100
 
@@ -28,9 +29,8 @@ export function startKafka(jars: string): StartBroker {
     await mkdir(directory, { recursive: true })
     const config = join(directory, 'server.properties')
     await writeFile(config, properties(directory, port, controllerPort))
-    const classPath = ['-cp', join(jars, '*')]
-    await java([...classPath, 'kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', config], directory).ended
-    const kafka = java([...jvmOptions, ...classPath, 'kafka.Kafka', config], directory)
+    await java(formatArguments(jars, clusterId, config), directory).ended
+    const kafka = java(brokerArguments(jars, config), directory)
     let failure: Error | undefined
     kafka.ended.catch((error: Error) => {
       failure = error
@@ -50,25 +50,36 @@ export function startKafka(jars: string): StartBroker {
   }
 }
 
+/** Of `java`, to format the folders that `config` names. */
+export function formatArguments(jars: string, clusterId: string, config: string): string[] {
+  return ['-cp', join(jars, '*'), 'kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', config]
+}
+
+/** Of `java`, to run the broker of `config`. */
+export function brokerArguments(jars: string, config: string): string[] {
+  return [...jvmOptions, '-cp', join(jars, '*'), 'kafka.Kafka', config]
+}
+
 function underTest(port: number, kafka: ReturnType<typeof java>): BrokerUnderTest {
+  const pid = kafka.child.pid ?? 0
   let cpuBefore = 0
   return {
     name: 'Kafka',
     port,
     async begin() {
-      cpuBefore = await cpuSeconds(kafka.pid)
+      cpuBefore = await cpuSeconds(pid)
     },
     async end() {
       return {
-        cpuSeconds: (await cpuSeconds(kafka.pid)) - cpuBefore,
+        cpuSeconds: (await cpuSeconds(pid)) - cpuBefore,
         loopDelayP99Ms: undefined,
         loopDelayMaxMs: undefined,
-        rssBytes: await statusBytes(kafka.pid, 'VmRSS'),
-        peakRssBytes: await statusBytes(kafka.pid, 'VmHWM'),
+        rssBytes: await statusBytes(pid, 'VmRSS'),
+        peakRssBytes: await statusBytes(pid, 'VmHWM'),
       }
     },
     async stop() {
-      kafka.kill()
+      kafka.child.kill()
       await kafka.ended.catch(() => undefined)
     },
   }
@@ -91,7 +102,7 @@ function properties(directory: string, port: number, controllerPort: number): st
 }
 
 /** `ended` rejects with what the program wrote when it ends with a fault. */
-function java(args: readonly string[], directory: string) {
+export function java(args: readonly string[], directory: string) {
   const child = spawn('java', args, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   const keep = (chunk: Buffer) => {
@@ -105,17 +116,6 @@ function java(args: readonly string[], directory: string) {
       code === 0 ? resolve() : reject(new Error(`java ended with code ${code}\n${output}`)),
     )
   })
-  return { ended, pid: child.pid ?? 0, kill: () => child.kill() }
-}
-
-/** User and system time are fields 14 and 15, in ticks of 10 ms; the second field, the name, may hold blanks. */
-async function cpuSeconds(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
-}
-
-async function statusBytes(pid: number, name: string): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'latin1')
-  return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1024
+  ended.catch(() => undefined) // who doesn't wait for it has killed it
+  return { ended, child }
 }

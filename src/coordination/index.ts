@@ -66,6 +66,7 @@ export { answerController, ControllerCalls } from './peers/controller-calls.ts'
 export { protocolVersion } from './peers/identity.ts'
 export { NodeServer } from './peers/node-server.ts'
 export { PeerTransport } from './peers/raft-transport.ts'
+export type { PeerContact } from './raft/active-controller.ts'
 export { type Formation, formQuorum, type Place } from './raft/formation.ts'
 export {
   createRaftCoordination,

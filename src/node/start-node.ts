@@ -17,6 +17,7 @@ import {
   type Coordination,
   CoordinationError,
   createRaftCoordination,
+  type PeerContact,
   type RaftCoordination,
   type RaftCoordinationOptions,
   type RemoteControllers,
@@ -423,7 +424,9 @@ class Node implements RunningNode {
     const isDefault = this.#config.entries.get('offsets.topic.replication.factor')?.source === 'default'
     const coordination = createRaftCoordination({
       raft,
-      ...(calls === undefined || peers === undefined ? {} : { remote: remoteControllers(peers, calls) }),
+      ...(calls === undefined || peers === undefined
+        ? {}
+        : { remote: remoteControllers(peers, calls), contacts: () => contactsOf(peers) }),
       ...(peers?.endpoint === undefined
         ? {}
         : { asController: this.#asController(peers.endpoint, directoryId, incarnationId) }),
@@ -678,6 +681,10 @@ function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteCont
       return await calls.ask(target, kind, request, timeoutMs)
     },
   }
+}
+
+function contactsOf(peers: NodePeers): PeerContact[] {
+  return peers.transport.signs.map(({ id, ...sign }) => ({ brokerId: id as number as BrokerId, ...sign }))
 }
 
 /** Directories that could not even be opened have no id, and are not registered. */

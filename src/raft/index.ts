@@ -11,7 +11,8 @@
  *
  * Invariants:
  *  - What a message claims is durable before it is sent, and a node's own vote or copy counts only then: a vote or an
- *    acknowledgement that a crash takes back elects two leaders or loses a committed entry.
+ *    acknowledgement that a crash takes back elects two leaders or loses a committed entry. A leader's appends claim nothing of
+ *    its own disk, and leave while it writes.
  *  - Indexes in order: applied <= handed out <= commit <= last. What is committed is never replaced (asserted).
  *  - Committed by counting are only entries of the leader's own term; its first entry, a 'noop', brings the earlier ones along.
  *  - One write at a time; the first that fails stops the node. Damage on disk is refused at start, never cut off.

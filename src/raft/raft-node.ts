@@ -524,6 +524,7 @@ export class RaftNode {
           this.#driveHandover()
           return
         }
+        if (ready.sendsFirst) this.#send(ready)
         if (ready.mustSync || ready.snapshotChunks.length > 0) await this.#storage.persist(ready)
         else if (ready.hardState !== undefined) this.#storage.noteCommit(ready.hardState)
         // A write that outlived stop() is done, but nobody may hear of it.
@@ -566,7 +567,7 @@ export class RaftNode {
   /** What follows once a `Ready` is durable. */
   #finish(ready: Ready): void {
     if (ready.membership !== undefined) this.#onMembershipChange(ready.membership)
-    for (const message of ready.messages) this.#transport?.send(message)
+    if (!ready.sendsFirst) this.#send(ready)
     if (ready.softState !== undefined) {
       const { term } = this.#core
       this.#logger.info({ term, ...ready.softState }, 'raft role changed')
@@ -585,6 +586,10 @@ export class RaftNode {
     if (ready.committedEntries.length > 0) this.#deliver(ready.committedEntries)
     this.#finishReads(ready.reads)
     this.#core.advance()
+  }
+
+  #send({ messages }: Ready): void {
+    for (const message of messages) this.#transport?.send(message)
   }
 
   #onMembershipChange(membership: Membership): void {

@@ -90,6 +90,12 @@ export class AcceptedStreams {
     return this.#callerOf(nodeId, 'Converse') !== undefined
   }
 
+  /** When a stream that the node opened and that is open brought something last, of the monotonic clock; undefined without one. */
+  lastHeardMs(nodeId: number): number | undefined {
+    const times = [...this.#callers].filter(({ hello }) => hello.nodeId === nodeId).map((caller) => caller.lastHeardMs)
+    return times.length === 0 ? undefined : Math.max(...times)
+  }
+
   /** Sends over the stream for messages that the node opened; false when it has none. */
   send(toNodeId: number, message: Uint8Array): boolean {
     const caller = this.#callerOf(toNodeId, 'Converse')

@@ -69,7 +69,7 @@ export class PeerLink {
   #state: State = { is: 'stopped' }
   #channel: RpcChannel | undefined
   #attempts = 0
-  #lastHeardMs = 0
+  #lastHeardMs: number | undefined
   #refusedAtMs: number | undefined
   #hasCrashed = false
   readonly #queue = new Deque<Uint8Array>()
@@ -82,6 +82,14 @@ export class PeerLink {
 
   get isOpen(): boolean {
     return this.#state.is === 'open'
+  }
+
+  /**
+   * When the peer was last heard, of the monotonic clock; later by the time for which this process stood still meanwhile. Undefined
+   * when it never was.
+   */
+  get lastHeardMs(): number | undefined {
+    return this.#lastHeardMs
   }
 
   start(): void {
@@ -158,8 +166,9 @@ export class PeerLink {
     return platform.timers.set(pingAfterMs, () => {
       if (this.#state.is !== 'open') return
       const nowMs = platform.clock.monotonic()
-      this.#lastHeardMs += nowMs - dueMs
-      const silentMs = nowMs - this.#lastHeardMs
+      const lastHeardMs = (this.#lastHeardMs ?? nowMs) + nowMs - dueMs
+      this.#lastHeardMs = lastHeardMs
+      const silentMs = nowMs - lastHeardMs
       if (silentMs >= silenceMs) {
         this.#fail(new RpcError('unavailable', `Silent for ${Math.round(silentMs)} ms`))
         return

@@ -27,6 +27,14 @@ export interface PeerListener {
   onCrashed(node: NodeId): void
 }
 
+/** What is known of a peer's life. */
+export interface PeerSign {
+  readonly id: NodeId
+  /** When it was last heard on a stream either way, of the monotonic clock. */
+  readonly lastHeardMs: number
+  readonly isConnected: boolean
+}
+
 /** The links to one peer: Raft's messages, and apart from them its snapshots, from the first one on. */
 interface Peer {
   readonly target: RpcTarget
@@ -72,6 +80,14 @@ export class PeerTransport implements RaftTransport {
   /** The peers that are not connected, each with the reason, for people. */
   get unreached(): ReadonlyMap<NodeId, string> {
     return this.#faults
+  }
+
+  /** The peers that were heard since this process began. */
+  get signs(): PeerSign[] {
+    return [...this.#peers].flatMap(([id, { converse }]) => {
+      const times = [converse.lastHeardMs, this.#options.accepted.lastHeardMs(id)].filter((ms) => ms !== undefined)
+      return times.length === 0 ? [] : [{ id, lastHeardMs: Math.max(...times), isConnected: converse.isOpen }]
+    })
   }
 
   start(receiver: RaftReceiver): void {

@@ -33,7 +33,7 @@ import { CoordinationError } from '../coordination-error.ts'
 import { Gate } from '../gate.ts'
 import { BrokerLifecycle, type DirectoryStates } from '../lifecycle/broker-lifecycle.ts'
 import { ControllerLifecycle, type ControllerLifecycleOptions } from '../lifecycle/controller-lifecycle.ts'
-import { ActiveController } from './active-controller.ts'
+import { ActiveController, type PeerContact } from './active-controller.ts'
 import { MetadataLoader } from './metadata-loader.ts'
 import { LeaderChannel } from './quorum-requests.ts'
 import { SnapshotSchedule } from './snapshot-schedule.ts'
@@ -56,6 +56,8 @@ export interface RaftCoordinationOptions {
   readonly logger: Logger
   /** Undefined where this node is the whole quorum. */
   readonly remote?: RemoteControllers
+  /** What this node knows of others when it becomes the controller: their silence counts from then on. */
+  readonly contacts?: () => Iterable<PeerContact>
   /** The node's id, also of one that is no broker. */
   readonly brokerId: BrokerId
   /** What a node with the role of a controller, and others around it, tells of itself. */
@@ -91,6 +93,8 @@ const longestTimerMs = 2 ** 31 - 1
 const shutdownTimeoutMs = 5_000
 /** How long it waits for a controller to hand them over: longer than an election takes where there is a quorum. */
 const shutdownControllerMs = 2_000
+/** How often brokers are looked at: one that hangs is fenced later than its session by as much as passes between two. */
+const looksPerSession = 8
 /** How long a change of ISRs may take before it is asked for again. */
 const alterPartitionTimeoutMs = 30_000
 /** Before another attempt, where the controller was another one than was believed, or could not be reached. */
@@ -353,7 +357,7 @@ export class RaftCoordination implements Coordination {
     }
     this.#logger.info({ controllerEpoch: term }, 'became the controller')
     this.#controllerTerm = term
-    this.#controller.activate(this.#loader.applied)
+    this.#controller.activate(this.#loader.applied, this.#options.contacts?.())
     for (const node of this.#crashed) this.#fenceCrashed(node)
     this.#watchSessions()
     this.#watchBalance()
@@ -373,7 +377,7 @@ export class RaftCoordination implements Coordination {
 
   #watchSessions(): void {
     const { platform, sessionTimeoutMs } = this.#options
-    this.#sessionTimer = platform.timers.set(sessionTimeoutMs / 4, () => {
+    this.#sessionTimer = platform.timers.set(sessionTimeoutMs / looksPerSession, () => {
       for (const brokerId of this.#controller.fenceSilentBrokers()) {
         this.#logger.warn({ brokerId, sessionTimeoutMs }, 'broker silent, fencing it')
       }

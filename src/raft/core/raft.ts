@@ -1102,6 +1102,8 @@ export class RaftCore {
     this.#messages = []
     return {
       messages,
+      // A leader's term and vote were durable before it was elected.
+      sendsFirst: this.#role === 'leader' && !isVoteChanged && snapshot === undefined,
       entriesToPersist: entriesToPersist.slice(),
       hardState: isHardStateChanged ? hardState : undefined,
       snapshot,

@@ -188,6 +188,11 @@ export interface ConfirmedRead {
  */
 export interface Ready {
   readonly messages: readonly Message[]
+  /**
+   * The messages claim nothing of what is to be persisted, and may leave before it is: those of a leader, whose copy counts only
+   * with `advance`. Its write then runs beside those of its followers (thesis §10.2.1).
+   */
+  readonly sendsFirst: boolean
   /** Follow on the log, or replace it from the first one's index on. */
   readonly entriesToPersist: readonly Entry[]
   /** Undefined when unchanged. */

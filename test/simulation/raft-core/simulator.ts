@@ -86,6 +86,8 @@ interface Faults {
   readonly changeEvery: number
   /** The host goes on to step and tick while a write is under way. */
   readonly stepsDuringWrite: boolean
+  /** It sends what may leave before the write is done. */
+  readonly sendsDuringWrite: boolean
 }
 
 /** Chunks of a snapshot that is coming are not synced. */
@@ -207,6 +209,7 @@ export class Simulator {
       readEvery: readsOften ? 3 : random.pick([5, 20, 100]),
       changeEvery: changesOften ? 10 : electsOften ? 0 : random.pick([0, 20, 100, 300]),
       stepsDuringWrite: random.chance(0.5),
+      sendsDuringWrite: random.chance(0.5),
     }
     this.#checker = new Checker(
       { voters },
@@ -354,7 +357,7 @@ export class Simulator {
       this.#checker.onReady(node, ready)
       this.#checker.afterEvent(node)
       node.writing = ready
-      if (this.#mutation.sendsBeforeSync) this.#sendAll(node, ready)
+      if (this.#sendsFirst(ready)) this.#sendAll(node, ready)
       if (ready.mustSync && this.#faults.maxDiskDelay > 0) {
         const delay = this.#random.int(this.#faults.maxDiskDelay)
         this.#later(node, delay, 2, () => {
@@ -371,7 +374,7 @@ export class Simulator {
   #finish(node: SimulatedNode, ready: Ready): void {
     if (ready.mustSync || ready.snapshotChunks.length > 0) this.#write(node, ready)
     node.writing = undefined
-    if (!this.#mutation.sendsBeforeSync) this.#sendAll(node, ready)
+    if (!this.#sendsFirst(ready)) this.#sendAll(node, ready)
     if (ready.snapshot !== undefined) {
       this.#snapshotsInstalled++
       node.appliedIndex = ready.snapshot.index
@@ -439,6 +442,10 @@ export class Simulator {
   }
 
   // ---- network ----
+
+  #sendsFirst({ sendsFirst }: Ready): boolean {
+    return (sendsFirst && this.#faults.sendsDuringWrite) || this.#mutation.sendsBeforeSync === true
+  }
 
   #sendAll(node: SimulatedNode, ready: Ready): void {
     for (const message of ready.messages) {

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { BrokerId } from '../../../src/base/index.ts'
-import { type Coordination, CoordinationError, createRaftCoordination } from '../../../src/coordination/index.ts'
+import {
+  type Coordination,
+  CoordinationError,
+  createRaftCoordination,
+  type PeerContact,
+} from '../../../src/coordination/index.ts'
 import { createSimulation, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { type NodeId, openMemoryStorage, RaftNode } from '../../../src/raft/index.ts'
 import { silentLogger } from '../../../src/telemetry/index.ts'
@@ -16,7 +21,11 @@ interface Member {
 }
 
 /** Three nodes with one broker each. They reach the controller only where it is their own, so only its broker gets to register. */
-async function threeNodes(simulation: Simulation, hub: RaftTransportHub): Promise<readonly Member[]> {
+async function threeNodes(
+  simulation: Simulation,
+  hub: RaftTransportHub,
+  contacts: () => PeerContact[] = () => [],
+): Promise<readonly Member[]> {
   const ids = [1, 2, 3] as NodeId[]
   const voters = ids.map((id) => ({ id, directoryId: simulation.host('ids').platform.random.uuid() }))
   const members = []
@@ -27,6 +36,7 @@ async function threeNodes(simulation: Simulation, hub: RaftTransportHub): Promis
     const raft = new RaftNode({ id, directoryId, storage, transport, platform, logger: silentLogger })
     const coordination = createRaftCoordination({
       raft,
+      contacts,
       platform,
       logger: silentLogger,
       brokerId: id as number as BrokerId,
@@ -109,5 +119,25 @@ describe('three nodes', () => {
     expect(next.coordination.image.topics.byName('orders')?.partitions).toMatchObject([
       { leader: -1, leaderEpoch: 1, isr: [old.id] },
     ])
+  })
+
+  test('the silence of a broker counts from when the new controller heard it last, not from the election', async () => {
+    const simulation = createSimulation({ seed: 13 })
+    const { clock } = simulation.host('node-1').platform
+    const hub = new RaftTransportHub()
+    let contacts: PeerContact[] = []
+    const members = await threeNodes(simulation, hub, () => contacts)
+    const old = await leaderOf(simulation, members)
+    const cutMs = clock.monotonic()
+    contacts = [{ brokerId: old.id as BrokerId, lastHeardMs: cutMs, isConnected: false }]
+    cutOff(hub, old)
+    const next = await leaderOf(
+      simulation,
+      members.filter((member) => member !== old),
+    )
+    await simulation.runUntil(() => next.coordination.image.cluster.broker(old.id as BrokerId)?.fenced === true)
+    const silentMs = clock.monotonic() - cutMs
+    expect(silentMs).toBeGreaterThanOrEqual(3000)
+    expect(silentMs).toBeLessThan(3500) // sessions are looked at eight times in each
   })
 })

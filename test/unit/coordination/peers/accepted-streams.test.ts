@@ -55,9 +55,10 @@ const raftMessage = { from: 2, fromDirectoryId: otherDirectory!, to: 1, term: 3,
 
 describe('a stream that a peer opens', () => {
   test('is greeted, answers signs of life, and carries messages both ways', () => {
-    const { raft, streams, open } = setUp()
-    const { sent, say } = open()
+    const { time, raft, streams, open } = setUp()
+    const { sent, say, handlers } = open()
     expect(streams.send(2, Buffer.alloc(0))).toBe(false)
+    expect(streams.lastHeardMs(2)).toBeUndefined()
     say({ hello: helloTo(1, peer) })
     expect(sent[0]?.hello).toEqual(helloTo(2, self))
     say({ ping: {} })
@@ -66,6 +67,13 @@ describe('a stream that a peer opens', () => {
     expect(raft).toMatchObject([{ from: 2, body: 'follow' }])
     expect(streams.send(2, peerMessage.encode({ raft: { ...raftMessage, from: 1, to: 2 } }))).toBe(true)
     expect(sent[2]?.raft).toMatchObject({ from: 1, to: 2 })
+    time.advance(700)
+    const saidMs = time.monotonic()
+    say({ ping: {} })
+    time.advance(300)
+    expect(streams.lastHeardMs(2)).toBe(saidMs)
+    handlers.onClose(undefined)
+    expect(streams.lastHeardMs(2)).toBeUndefined()
   })
 
   test('takes the place of the one that the same run of the peer opened before, whose end may never come', () => {

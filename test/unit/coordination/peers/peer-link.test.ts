@@ -93,8 +93,10 @@ describe('a link to a peer', () => {
     within(async (_simulation, a, b) => {
       await serve(b)
       const events = linkFrom(a, 'b')
+      expect(events.link.lastHeardMs).toBeUndefined()
       await pass(a.platform, 600_000)
       expect(events).toMatchObject({ opened: 1, crashed: 0, down: [] })
+      expect(a.platform.clock.monotonic() - events.link.lastHeardMs!).toBeLessThan(1500)
       events.link.stop()
     }))
 
