@@ -28,11 +28,11 @@ const lookAgainMs = 20
  */
 export class Links implements AsyncDisposable {
   readonly #ways = new Map<Way, WayState>()
-  readonly #proxies: Proxy[] = []
+  readonly #proxies: LinkProxy[] = []
 
   /** Resolves with the port of a proxy before `port` of node `target`. */
   async add(target: number, port: number): Promise<number> {
-    const proxy = new Proxy(this, target, port)
+    const proxy = new LinkProxy(this, target, port)
     this.#proxies.push(proxy)
     return await proxy.start()
   }
@@ -84,7 +84,7 @@ export function waysFrom(from: readonly number[], to: readonly number[]): Way[] 
   return from.flatMap((a) => to.filter((b) => b !== a).map((b): Way => `${a}>${b}`))
 }
 
-class Proxy {
+class LinkProxy {
   readonly #links: Links
   readonly #target: number
   readonly #targetPort: number
@@ -151,6 +151,7 @@ class Proxy {
   }
 
   #lookAgain(): void {
+    if (this.#isStopped) return
     this.#looking = setTimeout(() => {
       const probe = connect({ host: '127.0.0.1', port: this.#targetPort })
       probe.once('error', () => this.#lookAgain())

@@ -6,7 +6,7 @@
  * - `FAULTS_FILE`: a file with a `DiskFault`, or nothing, that is looked at every few milliseconds. File operations of the platform, and
  *   batches of Level, then fail with that code, or take so much longer.
  */
-import * as fs from 'node:fs'
+import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { Socket } from 'node:net'
 
@@ -40,7 +40,7 @@ function connectFrom(localAddress: string): void {
 }
 
 async function failAsToldBy(file: string): Promise<void> {
-  const originals = { ...fs.default }
+  const originals = { ...fs }
   let text = ''
   let fault: DiskFault | undefined
   const look = () => {
@@ -70,7 +70,7 @@ async function failAsToldBy(file: string): Promise<void> {
     }
   }
 
-  const patched = fs.default as unknown as Record<string, (...args: never[]) => unknown>
+  const patched = fs as unknown as Record<string, (...args: never[]) => unknown>
   /** The call with its callback at the end fails, or is slow. */
   const wrap = (name: string, pathAt: (first: unknown) => string, isSlow: boolean) => {
     const original = patched[name] as (...args: unknown[]) => unknown

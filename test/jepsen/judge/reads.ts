@@ -44,7 +44,8 @@ function judgeRead(
   }
   let expected = read.fetchOffset
   for (const { offset, value } of read.records) {
-    if (offset !== expected) violations.add('skipped records', `${describe(read)} has ${offset} where ${expected} is next`)
+    if (offset !== expected)
+      violations.add('skipped records', `${describe(read)} has ${offset} where ${expected} is next`)
     expected = offset + 1
     const kept = logged[offset]
     if (kept?.value !== value) {
@@ -58,16 +59,16 @@ function judgeRead(
       violations.add('read before it was written', `${describe(read)} has ${value}`)
     }
   }
-  // An answer of none says that there is none: then the reader has all.
-  if (read.records.length === 0 && read.highWatermark > read.fetchOffset && read.note === full) {
+  // Whoever is not made to wait is given what there is.
+  if (read.records.length === 0 && read.highWatermark > read.fetchOffset && read.note === early) {
     violations.add('skipped records', `${describe(read)} is empty`)
   }
 }
 
 /** In `Read.note`: the offset is not there. */
 export const outOfRange = 'out of range'
-/** In `Read.note`: it was asked for with room for any batch. */
-export const full = 'with room'
+/** In `Read.note`: the answer didn't wait for more. */
+export const early = 'early'
 
 /** Something that says that the high watermark of an epoch had come so far at a time. */
 interface Mark {

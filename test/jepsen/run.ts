@@ -1,0 +1,323 @@
+import type { KafkaClient } from '../../src/network/index.ts'
+import { apis, ErrorCode } from '../../src/protocol/index.ts'
+import { until } from '../support/condition.ts'
+import { committedOffsets } from './clients/committing.ts'
+import { recordsIn } from './clients/fetching.ts'
+import { Member, membersGroup } from './clients/member.ts'
+import { IdempotentProducer, PlainProducer } from './clients/producer.ts'
+import { Reader } from './clients/reader.ts'
+import { Register } from './clients/register.ts'
+import { pause, Recording, Session, type World } from './clients/session.ts'
+import { type Ending, FaultyCluster, nodeIds } from './cluster.ts'
+import { judgeAppends } from './judge/appends.ts'
+import type { FinalLog, History, LoggedRecord, Violation } from './judge/history.ts'
+import { judgeOffsets } from './judge/offsets.ts'
+import { judgeReads } from './judge/reads.ts'
+import { faultNames, inflict, randomFrom } from './nemesis.ts'
+
+export const topic = 'orders'
+const partitionCount = 4
+const registerCount = 2
+
+/** How long clients may take to go on, and replicas to be in sync, after all faults are over. */
+const recoveryMs = 60_000
+
+export interface ChaosOptions {
+  readonly seed: number
+  /** Faults begin no later than this after the start. */
+  readonly durationMs: number
+  /** These in turn, instead of any. */
+  readonly faults?: readonly string[]
+  /** Milliseconds between two batches of one producer, on the average. */
+  readonly intervalMs?: number
+  /** Told what happens, for people. */
+  readonly onStep?: (text: string) => void
+}
+
+export interface ChaosResult {
+  readonly violations: readonly Violation[]
+  readonly history: History
+  /** How often each fault was inflicted. */
+  readonly faults: ReadonlyMap<string, number>
+  /** The longest time until all clients went on after a fault was over. */
+  readonly worstRecovery: { readonly ms: number; readonly after: string }
+  /** What each node logged, JSON lines. */
+  readonly logs: ReadonlyMap<number, string>
+}
+
+interface Client {
+  readonly name: string
+  readonly progress: number
+  run(): Promise<void>
+}
+
+/** Three processes under faults and load from one seed (but for how processes run), and the judgement of all that clients saw. */
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  await using cluster = await FaultyCluster.start({ hasOwnDisks: true })
+  const run = new ChaosRun(cluster, options)
+  return await run.run()
+}
+
+class ChaosRun {
+  readonly #cluster: FaultyCluster
+  readonly #options: ChaosOptions
+  readonly #random: () => number
+  readonly #recording = new Recording()
+  readonly #world: World
+  readonly #clients: readonly Client[]
+  readonly #violations: Violation[] = []
+  readonly #faults = new Map<string, number>()
+  readonly #startMs = performance.now()
+  #endingsSeen = 0
+  #worstRecovery = { ms: 0, after: 'nothing' }
+
+  constructor(cluster: FaultyCluster, options: ChaosOptions) {
+    const { seed, intervalMs = 40 } = options
+    this.#cluster = cluster
+    this.#options = options
+    this.#random = randomFrom(seed)
+    const world: World = {
+      addresses: cluster.addresses,
+      topic,
+      partitionCount,
+      recording: this.#recording,
+      random: randomFrom(seed + 1),
+      isDraining: false,
+      isOver: false,
+    }
+    this.#world = world
+    const partitions = Array.from({ length: partitionCount }, (_, partition) => partition)
+    this.#clients = [
+      ...partitions.flatMap((partition) => [
+        new IdempotentProducer(world, `idempotent-${partition}a`, partition, intervalMs),
+        new IdempotentProducer(world, `idempotent-${partition}b`, partition, intervalMs),
+        new PlainProducer(world, `plain-${partition}`, partition, intervalMs),
+        new Reader(world, `reader-${partition}`, partition),
+      ]),
+      ...Array.from({ length: registerCount }, (_, index) => new Register(world, `register-${index}`)),
+      new Member(world, 'member-a'),
+      new Member(world, 'member-b'),
+    ]
+  }
+
+  async run(): Promise<ChaosResult> {
+    await createTopic(this.#cluster)
+    const running = Promise.all(this.#clients.map((client) => client.run()))
+    let isWell = (await this.#untilWell('the start', true)) && true
+    while (isWell && this.#elapsedMs < this.#options.durationMs) {
+      const name = this.#nextFault()
+      this.#step(name)
+      await inflict(name, this.#cluster, this.#random)
+      this.#faults.set(name, (this.#faults.get(name) ?? 0) + 1)
+      isWell = await this.#untilWell(name, this.#random() < 0.5)
+    }
+    if (isWell) isWell = await this.#untilWell('the last fault', true)
+    this.#world.isDraining = true
+    const drained = await Promise.race([running.then(() => true), pause(recoveryMs).then(() => false)])
+    this.#world.isOver = true
+    if (!drained) this.#violation('progress', `Clients were not done ${recoveryMs} ms after the last fault`)
+    for (const refusal of this.#recording.refusals) this.#violation('idempotent producers see no error', refusal)
+    const logs = isWell ? await this.#finalLogs() : []
+    if (isWell) await this.#readCommitted()
+    const history: History = { ...this.#recording, logs }
+    if (isWell) this.#violations.push(...judgeAppends(history), ...judgeReads(history), ...judgeOffsets(history))
+    this.#checkEndings()
+    return {
+      violations: this.#violations,
+      history,
+      faults: this.#faults,
+      worstRecovery: this.#worstRecovery,
+      logs: new Map(nodeIds.map((id) => [id, this.#cluster.log(id)])),
+    }
+  }
+
+  get #elapsedMs(): number {
+    return performance.now() - this.#startMs
+  }
+
+  #nextFault(): string {
+    const { faults = faultNames } = this.#options
+    const count = [...this.#faults.values()].reduce((sum, each) => sum + each, 0)
+    if (this.#options.faults !== undefined) return faults[count % faults.length]!
+    return faults[Math.floor(this.#random() * faults.length)]!
+  }
+
+  #step(text: string): void {
+    this.#options.onStep?.(`${(this.#elapsedMs / 1000).toFixed(1).padStart(7)} s  ${text}`)
+  }
+
+  #violation(property: string, message: string): void {
+    this.#violations.push({ property, message })
+  }
+
+  /** Starts what doesn't run, and waits until every client goes on; false, with a violation, when it doesn't come to that. */
+  async #untilWell(after: string, isInSync: boolean): Promise<boolean> {
+    const startMs = performance.now()
+    this.#cluster.links.heal()
+    const before = this.#clients.map(({ progress }) => progress)
+    const stuck = () =>
+      this.#clients.filter(({ progress }, index) => progress < before[index]! + 2).map(({ name }) => name)
+    try {
+      await until(
+        () => {
+          this.#startAll()
+          return stuck().length === 0
+        },
+        'every client goes on',
+        recoveryMs,
+      )
+      const ms = performance.now() - startMs
+      if (ms > this.#worstRecovery.ms) this.#worstRecovery = { ms, after }
+      if (isInSync) await until(() => this.#isInSync(), 'all replicas are in sync', recoveryMs)
+      this.#step(`  well after ${ms.toFixed(0)} ms`)
+      for (const id of nodeIds) this.#cluster.expectToLast(id)
+      return true
+    } catch (error) {
+      const state = await this.#describe()
+      this.#violation('progress', `${(error as Error).message} after ${after}; stuck: ${stuck().join(', ')}; ${state}`)
+      return false
+    } finally {
+      this.#checkEndings()
+    }
+  }
+
+  /** A node that ended, as its disk failed, is started again by whoever runs it. */
+  #startAll(): void {
+    for (const id of nodeIds) {
+      if (this.#cluster.isRunning(id)) continue
+      this.#checkEndings()
+      this.#cluster.launch(id)
+    }
+  }
+
+  #checkEndings(): void {
+    const { endings } = this.#cluster
+    const unseen: readonly Ending[] = endings.slice(this.#endingsSeen)
+    this.#endingsSeen = endings.length
+    for (const { id, exitCode, isExpected, output } of unseen) {
+      if (!isExpected)
+        this.#violation('no node ends by itself', `Node ${id} ended with ${exitCode}: ${output.slice(-3000)}`)
+    }
+  }
+
+  async #isInSync(): Promise<boolean> {
+    for (const id of nodeIds) {
+      for (const { isrNodes, leaderId } of await partitionsOn(this.#cluster, id).catch(() => [nobody])) {
+        if (leaderId < 0 || isrNodes.length < nodeIds.length) return false
+      }
+    }
+    return true
+  }
+
+  async #describe(): Promise<string> {
+    const views = nodeIds.map(async (id) => {
+      const partitions = await partitionsOn(this.#cluster, id).catch((error: Error) => error.message)
+      return `node ${id}: ${JSON.stringify(partitions)}`
+    })
+    return (await Promise.all(views)).join('; ')
+  }
+
+  /** Of every partition, the leader's log first. */
+  async #finalLogs(): Promise<readonly FinalLog[]> {
+    const session = new Session(this.#world)
+    this.#world.isOver = false
+    const logs: FinalLog[] = []
+    for (let partition = 0; partition < partitionCount; partition++) {
+      session.forgetLeader(partition)
+      const leader = (await session.leader(partition))!
+      const end = await readLog(await session.connection(leader.id), partition, undefined)
+      logs.push({ node: leader.id, partition, records: end })
+      for (const node of nodeIds.filter((id) => id !== leader.id)) {
+        logs.push({ node, partition, records: await readLog(await session.connection(node), partition, end.length) })
+      }
+    }
+    session.close()
+    return logs
+  }
+
+  async #readCommitted(): Promise<void> {
+    const session = new Session(this.#world)
+    const partitions = Array.from({ length: partitionCount }, (_, partition) => partition)
+    const groups = [...Array.from({ length: registerCount }, (_, index) => `register-${index}`), membersGroup]
+    for (const group of groups) {
+      const readAll = async () => {
+        const id = await session.coordinator(group)
+        const client = id === undefined ? undefined : await session.connection(id)
+        if (client === undefined) return false
+        return (await committedOffsets(this.#world, client, 'final', group, partitions, false)) !== undefined
+      }
+      await until(readAll, `offsets of ${group} are told`, recoveryMs)
+    }
+    session.close()
+  }
+}
+
+const nobody = { leaderId: -1, isrNodes: [] as number[], topic: '' }
+
+async function partitionsOn(cluster: FaultyCluster, id: number) {
+  const session = new Session({ addresses: cluster.addresses } as World)
+  try {
+    const client = await session.connection(id)
+    const { topics } = await client.request(
+      apis.Metadata,
+      12,
+      { topics: [{ name: topic }, { name: '__consumer_offsets' }] },
+      { timeoutMs: 1000 },
+    )
+    return topics.flatMap(({ name, partitions }) =>
+      partitions.map(({ leaderId, isrNodes }) => ({ leaderId, isrNodes: [...isrNodes], topic: name ?? '' })),
+    )
+  } finally {
+    session.close()
+  }
+}
+
+async function createTopic(cluster: FaultyCluster): Promise<void> {
+  const session = new Session({ addresses: cluster.addresses } as World)
+  const client = await session.connection(1)
+  const { topics } = await client.request(apis.CreateTopics, 7, {
+    topics: [
+      {
+        name: topic,
+        numPartitions: partitionCount,
+        replicationFactor: nodeIds.length,
+        assignments: [],
+        configs: [{ name: 'min.insync.replicas', value: '2' }],
+      },
+    ],
+    timeoutMs: 10_000,
+  })
+  session.close()
+  const errorCode = topics[0]?.errorCode
+  if (errorCode !== ErrorCode.NONE) throw new Error(`The topic was not created: error ${errorCode}`)
+}
+
+/** All that a replica has below its high watermark, up to `endOffset` where that is given, which it waits for. */
+async function readLog(
+  client: KafkaClient,
+  partition: number,
+  endOffset: number | undefined,
+): Promise<readonly LoggedRecord[]> {
+  const records: LoggedRecord[] = []
+  const deadlineMs = performance.now() + recoveryMs
+  for (;;) {
+    const fetchOffset = (records.at(-1)?.offset ?? -1) + 1
+    const asked = { partition, fetchOffset, partitionMaxBytes: 4 * 1024 * 1024 }
+    const { responses } = await client.request(apis.Fetch, 12, {
+      maxWaitMs: 0,
+      minBytes: 0,
+      topics: [{ topic, partitions: [asked] }],
+      forgottenTopicsData: [],
+      rackId: '',
+    })
+    const answer = responses[0]?.partitions[0]
+    if (answer === undefined || answer.errorCode !== ErrorCode.NONE) {
+      throw new Error(`Partition ${partition} can not be read at ${fetchOffset}: error ${answer?.errorCode}`)
+    }
+    const found = recordsIn(answer.records ?? Buffer.alloc(0)).filter(({ offset }) => offset >= fetchOffset)
+    records.push(...found)
+    const isAll = found.length === 0 && fetchOffset >= (endOffset ?? answer.highWatermark)
+    if (isAll || performance.now() > deadlineMs) return records
+    if (found.length === 0) await pause(20)
+  }
+}
