@@ -102,8 +102,11 @@ class ChaosRun {
 
   async run(): Promise<ChaosResult> {
     await createTopic(this.#cluster)
-    const running = Promise.all(this.#clients.map((client) => client.run()))
-    let isWell = (await this.#untilWell('the start', true)) && true
+    let areDone = false
+    const running = Promise.all(this.#clients.map((client) => client.run())).then(() => {
+      areDone = true
+    })
+    let isWell = await this.#untilWell('the start', true)
     while (isWell && this.#elapsedMs < this.#options.durationMs) {
       const name = this.#nextFault()
       this.#step(name)
@@ -113,9 +116,11 @@ class ChaosRun {
     }
     if (isWell) isWell = await this.#untilWell('the last fault', true)
     this.#world.isDraining = true
-    const drained = await Promise.race([running.then(() => true), pause(recoveryMs).then(() => false)])
+    await until(() => areDone, 'clients are done', recoveryMs).catch((error: unknown) => {
+      this.#violation('progress', `${(error as Error).message} after the last fault`)
+    })
     this.#world.isOver = true
-    if (!drained) this.#violation('progress', `Clients were not done ${recoveryMs} ms after the last fault`)
+    await running
     for (const refusal of this.#recording.refusals) this.#violation('idempotent producers see no error', refusal)
     const logs = isWell ? await this.#finalLogs() : []
     if (isWell) await this.#readCommitted()
