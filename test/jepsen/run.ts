@@ -10,7 +10,7 @@ import { Register } from './clients/register.ts'
 import { pause, Recording, Session, type World } from './clients/session.ts'
 import { type Ending, FaultyCluster, nodeIds } from './cluster.ts'
 import { judgeAppends } from './judge/appends.ts'
-import type { FinalLog, History, LoggedRecord, Violation } from './judge/history.ts'
+import type { FinalLog, History, SeenRecord, Violation } from './judge/history.ts'
 import { judgeOffsets } from './judge/offsets.ts'
 import { judgeReads } from './judge/reads.ts'
 import { faultNames, inflict, randomFrom } from './nemesis.ts'
@@ -302,8 +302,8 @@ async function readLog(
   client: KafkaClient,
   partition: number,
   endOffset: number | undefined,
-): Promise<readonly LoggedRecord[]> {
-  const records: LoggedRecord[] = []
+): Promise<readonly SeenRecord[]> {
+  const records: SeenRecord[] = []
   const deadlineMs = performance.now() + recoveryMs
   for (;;) {
     const fetchOffset = (records.at(-1)?.offset ?? -1) + 1

@@ -19,13 +19,19 @@ const certain: ReadonlySet<number> = new Set([
   ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 ])
 
+/** Where a consumer is: the next offset that it reads, and the leader epoch of the record before it, -1 when that isn't known. */
+export interface Position {
+  readonly offset: number
+  readonly leaderEpoch: number
+}
+
 /** True when it was acknowledged. */
 export async function commit(
   world: World,
   client: KafkaClient,
   { process, group, memberId, generation }: Committer,
   partition: number,
-  offset: number,
+  { offset, leaderEpoch }: Position,
 ): Promise<boolean> {
   const { recording } = world
   const operation: Commit = {
@@ -40,7 +46,8 @@ export async function commit(
   }
   recording.commits.push(operation)
   try {
-    const partitions = [{ partitionIndex: partition, committedOffset: offset, committedMetadata: null }]
+    const committed = { committedOffset: offset, committedLeaderEpoch: leaderEpoch, committedMetadata: null }
+    const partitions = [{ partitionIndex: partition, ...committed }]
     const { topics } = await client.request(apis.OffsetCommit, 7, {
       groupId: group,
       generationIdOrMemberEpoch: generation,
@@ -62,7 +69,7 @@ export async function commit(
   }
 }
 
-/** What is committed for each partition, -1 for none; undefined when there was no answer. */
+/** What is committed for each partition, offset -1 for none; undefined when there was no answer. */
 export async function committedOffsets(
   world: World,
   client: KafkaClient,
@@ -70,7 +77,7 @@ export async function committedOffsets(
   group: string,
   partitions: readonly number[],
   mayBeStale: boolean,
-): Promise<ReadonlyMap<number, number> | undefined> {
+): Promise<ReadonlyMap<number, Position> | undefined> {
   const { recording, topic } = world
   const invokedMs = recording.now()
   try {
@@ -94,7 +101,12 @@ export async function committedOffsets(
       }
       recording.committed.push(operation)
     }
-    return new Map(told.map(({ partitionIndex, committedOffset }) => [partitionIndex, committedOffset]))
+    return new Map(
+      told.map(({ partitionIndex, committedOffset, committedLeaderEpoch }) => [
+        partitionIndex,
+        { offset: committedOffset, leaderEpoch: committedLeaderEpoch },
+      ]),
+    )
   } catch {
     return undefined
   }

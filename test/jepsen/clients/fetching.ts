@@ -7,7 +7,7 @@ import {
   openRecordBytes,
   readRecords,
 } from '../../../src/protocol/index.ts'
-import type { LoggedRecord, Read } from '../judge/history.ts'
+import type { Read, SeenRecord } from '../judge/history.ts'
 import { early, outOfRange } from '../judge/reads.ts'
 import { requestTimeoutMs, type Session } from './session.ts'
 
@@ -77,8 +77,8 @@ export async function fetchOnce(
 }
 
 /** All records of whole batches. Throws for what is damaged. */
-export function recordsIn(bytes: Buffer): LoggedRecord[] {
-  const records: LoggedRecord[] = []
+export function recordsIn(bytes: Buffer): SeenRecord[] {
+  const records: SeenRecord[] = []
   const view = new BatchView(bytes)
   for (let position = 0; position + batchPrefixBytes <= bytes.length; position += view.sizeBytes) {
     view.moveTo(bytes, position)
@@ -86,8 +86,7 @@ export function recordsIn(bytes: Buffer): LoggedRecord[] {
     if (check === 'truncated') break
     if (check !== 'ok') throw new Error(`Batch at ${position}, offset ${view.baseOffset}: ${check}`)
     for (const { offset, value } of readRecords(view, openRecordBytes(view, 64 * 1024 * 1024))) {
-      const { leaderEpoch, producerId } = view
-      records.push({ offset, value: `${value}`.trimEnd(), leaderEpoch, producerId })
+      records.push({ offset, value: `${value}`.trimEnd(), leaderEpoch: view.leaderEpoch })
     }
   }
   return records

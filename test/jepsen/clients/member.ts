@@ -61,10 +61,12 @@ export class Member {
     }
     const positions = await committedOffsets(world, client, this.name, membersGroup, partitions, false)
     if (positions === undefined) return
+    // A leader of before the epoch of what is committed may not have it: it isn't asked.
+    for (const [partition, { leaderEpoch }] of positions) this.#session.atLeastEpoch(partition, leaderEpoch)
     await this.#work(
       client,
       committer,
-      new Map([...positions].map(([partition, offset]) => [partition, Math.max(offset, 0)])),
+      new Map([...positions].map(([partition, { offset }]) => [partition, Math.max(offset, 0)])),
     )
   }
 
@@ -137,12 +139,13 @@ export class Member {
   async #work(client: KafkaClient, committer: Committer, positions: Map<number, number>): Promise<void> {
     const { world } = this.#session
     while (!world.isDraining) {
-      for (const [partition, position] of positions) {
-        const read = await fetchOnce(this.#session, this.name, partition, position)
+      for (const [partition, fetchOffset] of positions) {
+        const read = await fetchOnce(this.#session, this.name, partition, fetchOffset)
         const last = read?.records.at(-1)
         if (last === undefined) continue
         positions.set(partition, last.offset + 1)
-        if (!(await commit(world, client, committer, partition, last.offset + 1))) return
+        const position = { offset: last.offset + 1, leaderEpoch: last.leaderEpoch }
+        if (!(await commit(world, client, committer, partition, position))) return
         this.#commitCount++
       }
       const { memberId, generation } = committer

@@ -27,7 +27,8 @@ export class Register {
         continue
       }
       const committer = { process: this.name, group: this.name, memberId: '', generation: -1 }
-      while (!world.isDraining && (await commit(world, client, committer, 0, this.#offset++))) {
+      const next = () => ({ offset: this.#offset++, leaderEpoch: -1 })
+      while (!world.isDraining && (await commit(world, client, committer, 0, next()))) {
         this.#acknowledgedCount++
         if (world.random() < 0.3) await committedOffsets(world, client, this.name, this.name, [0], true)
         await pause(30 * world.random())

@@ -79,6 +79,14 @@ export class Session {
     return found
   }
 
+  /** What was seen is of this epoch: an older leader may not have it. */
+  atLeastEpoch(partition: number, leaderEpoch: number): void {
+    if (leaderEpoch <= (this.#newestEpochs.get(partition) ?? -1)) return
+    this.#newestEpochs.set(partition, leaderEpoch)
+    const known = this.#leaders.get(partition)
+    if (known !== undefined && known.leaderEpoch < leaderEpoch) this.forgetLeader(partition)
+  }
+
   /** The leader that was known isn't it, or doesn't answer. */
   forgetLeader(partition: number): void {
     this.#leaders.delete(partition)

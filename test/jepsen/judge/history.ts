@@ -38,6 +38,8 @@ export interface Append extends Operation {
 export interface SeenRecord {
   readonly offset: number
   readonly value: string
+  /** Of its batch. */
+  readonly leaderEpoch: number
 }
 
 /** One answer to a fetch of one partition. */
@@ -82,17 +84,11 @@ export interface Assignment {
   readonly partitions: readonly number[]
 }
 
-/** A record of a log, with what its batch says. */
-export interface LoggedRecord extends SeenRecord {
-  readonly leaderEpoch: number
-  readonly producerId: number
-}
-
 /** The log of a partition as one replica has it, after the last fault and when nothing is written any more. */
 export interface FinalLog {
   readonly node: number
   readonly partition: number
-  readonly records: readonly LoggedRecord[]
+  readonly records: readonly SeenRecord[]
 }
 
 export interface History {

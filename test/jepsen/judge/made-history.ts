@@ -37,7 +37,7 @@ export function read(span: Span, fetchOffset: number, values: string, facts: Par
     partition: 0,
     leaderEpoch: 1,
     fetchOffset,
-    records: list.map((value, index) => ({ offset: fetchOffset + index, value })),
+    records: list.map((value, index) => ({ offset: fetchOffset + index, value, leaderEpoch: 1 })),
     highWatermark: fetchOffset + list.length,
     ...facts,
   }
@@ -47,7 +47,7 @@ export function read(span: Span, fetchOffset: number, values: string, facts: Par
 export function log(values: string, node = 1): FinalLog {
   const records = values.split(' ').map((text, offset) => {
     const [value = '', leaderEpoch = '1'] = text.split('@')
-    return { offset, value, leaderEpoch: Number(leaderEpoch), producerId: 7 }
+    return { offset, value, leaderEpoch: Number(leaderEpoch) }
   })
   return { node, partition: 0, records }
 }

@@ -38,8 +38,12 @@ describe('the judge of reads', () => {
     expect(broken([read([2, 3], 0, 'x y')], log('x'), [append('a', [0, 9], 'x y', 0)])).toEqual(['inconsistent offset'])
   })
 
+  test('refuses a value whose epoch is another one in the end', () => {
+    expect(broken([read([2, 3], 0, 'x y')], log('x y@2'))).toEqual(['inconsistent epoch'])
+  })
+
   test('refuses records that are skipped, repeated or out of order', () => {
-    const at = (...offsets: number[]) => offsets.map((offset) => ({ offset, value: 'xyzw'[offset]! }))
+    const at = (...offsets: number[]) => offsets.map((offset) => ({ offset, value: 'xyzw'[offset]!, leaderEpoch: 1 }))
     for (const records of [at(1, 2), at(0, 2), at(0, 0), at(1, 0)]) {
       const odd = read([2, 3], 0, '', { records, highWatermark: 4 })
       expect(broken([odd], log('x y z w')), JSON.stringify(records)).toContain('skipped records')

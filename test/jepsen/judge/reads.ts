@@ -7,7 +7,9 @@ import { told, type Violation, Violations } from './history.ts'
  * - **inconsistent offset**: only what is committed is shown, and that never changes: what was read once at an offset is there in the end
  *   (so no two reads, at any time, from any replica, differ).
  * - **skipped records**: an answer has every record from the offset that was asked for. A position that was reached stays
- *   readable: OFFSET_OUT_OF_RANGE below what was read is one as well, as no log is cut here.
+ *   readable: OFFSET_OUT_OF_RANGE is one as well, as no log is cut here. (A leader that was cut off says so of what its successor has:
+ *   readers don't ask one of an epoch before that of their position, which is committed with it; KIP-320.)
+ * - **inconsistent epoch**: nor does the leader epoch of what was read ever change.
  * - **beyond the high watermark**: nothing above the high watermark of the same answer is shown.
  * - **read before it was written**: no value is seen before it was sent.
  * - **stale read**: reads are *not* linearizable in general: a leader that was cut off goes on to answer from what it had until it
@@ -43,7 +45,7 @@ function judgeRead(
     return
   }
   let expected = read.fetchOffset
-  for (const { offset, value } of read.records) {
+  for (const { offset, value, leaderEpoch } of read.records) {
     if (offset !== expected)
       violations.add('skipped records', `${describe(read)} has ${offset} where ${expected} is next`)
     expected = offset + 1
@@ -52,6 +54,12 @@ function judgeRead(
       violations.add(
         'inconsistent offset',
         `${describe(read)} had ${value} at ${offset} of partition ${partition}, where ${kept?.value ?? 'nothing'} is`,
+      )
+    }
+    if (kept?.value === value && kept.leaderEpoch !== leaderEpoch) {
+      violations.add(
+        'inconsistent epoch',
+        `${describe(read)} had ${value} in epoch ${leaderEpoch}, not ${kept.leaderEpoch}`,
       )
     }
     if (offset >= read.highWatermark) violations.add('beyond the high watermark', `${describe(read)} shows ${offset}`)
