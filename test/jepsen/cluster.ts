@@ -1,7 +1,10 @@
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { KafkaClient } from '../../src/network/index.ts'
+import { apis, ErrorCode } from '../../src/protocol/index.ts'
 import { BrokerProcess } from '../support/broker-process.ts'
 import { freePorts, type NodePorts } from '../support/cluster-processes.ts'
+import { connect } from '../support/kafka-connection.ts'
 import { addressOfNode, Links } from '../support/links.ts'
 import type { DiskFault } from '../support/node-faults.ts'
 import { type RunningProgram, startProgram } from '../support/programs.ts'
@@ -18,6 +21,15 @@ export interface Ending {
   readonly exitCode: number | null
   readonly isExpected: boolean
   readonly output: string
+}
+
+/** What a node knows of a partition. */
+export interface PartitionFacts {
+  readonly partition: string
+  /** -1: none. */
+  readonly leaderId: number
+  readonly leaderEpoch: number
+  readonly isr: readonly number[]
 }
 
 /** Ports of a node: each listener's own, and the proxy's before those that other nodes use. */
@@ -137,9 +149,11 @@ export class FaultyCluster implements AsyncDisposable {
     await this.#take(id)?.kill()
   }
 
-  /** Stops it in order; resolves with its exit code. */
-  async stop(id: number): Promise<number | null> {
-    return (await this.#take(id)?.stop())?.exitCode ?? null
+  /** Stops it as people do, by SIGTERM. That it doesn't stop in order is a fault, unless its disk is one. */
+  async stop(id: number): Promise<void> {
+    const outcome = await this.#take(id)?.stop()
+    if (outcome === undefined || outcome.exitCode === 0 || this.#mayEnd.has(id)) return
+    this.endings.push({ id, exitCode: outcome.exitCode, isExpected: false, output: outcome.output.slice(-20_000) })
   }
 
   signal(id: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
@@ -165,6 +179,59 @@ export class FaultyCluster implements AsyncDisposable {
   /** From now on its end is a fault again. */
   expectToLast(id: number): void {
     this.#mayEnd.delete(id)
+  }
+
+  /** With a replica on each node, of which two have to have what is acknowledged. */
+  async createTopic(name: string, partitionCount: number): Promise<void> {
+    const answer = await this.#ask(nodeIds[0], (client) =>
+      client.request(apis.CreateTopics, 7, {
+        topics: [
+          {
+            name,
+            numPartitions: partitionCount,
+            replicationFactor: nodeIds.length,
+            assignments: [],
+            configs: [{ name: 'min.insync.replicas', value: '2' }],
+          },
+        ],
+        timeoutMs: 10_000,
+      }),
+    )
+    const errorCode = answer.topics[0]?.errorCode
+    if (errorCode !== ErrorCode.NONE) throw new Error(`Topic ${name} was not created: error ${errorCode}`)
+  }
+
+  /** What node `id` knows of the topics' partitions. Throws when it can't be asked. */
+  async partitions(id: number, topics: readonly string[]): Promise<readonly PartitionFacts[]> {
+    const asked = { topics: topics.map((name) => ({ name })) }
+    const answer = await this.#ask(id, (client) => client.request(apis.Metadata, 12, asked))
+    return answer.topics.flatMap(({ name, partitions }) =>
+      partitions.map(({ partitionIndex, leaderId, leaderEpoch, isrNodes }) => ({
+        partition: `${name}-${partitionIndex}`,
+        leaderId,
+        leaderEpoch,
+        isr: [...isrNodes],
+      })),
+    )
+  }
+
+  /** Whether every node knows every partition of these topics with a leader and all replicas in sync. */
+  async isInSync(topics: readonly string[]): Promise<boolean> {
+    for (const id of nodeIds) {
+      const partitions = await this.partitions(id, topics).catch(() => [])
+      const isOne = ({ leaderId, isr }: PartitionFacts) => leaderId > 0 && isr.length === nodeIds.length
+      if (partitions.length === 0 || !partitions.every(isOne)) return false
+    }
+    return true
+  }
+
+  async #ask<T>(id: number, question: (client: KafkaClient) => Promise<T>): Promise<T> {
+    const client = await connect(this.addresses.get(id)!, 3000)
+    try {
+      return await question(client)
+    } finally {
+      client.close()
+    }
   }
 
   /** What a node has logged over all its runs, JSON lines. */

@@ -1,9 +1,9 @@
 /**
  * Real processes under real faults, judged:
  *
- *     npm run chaos -- --minutes 8 --seed 1 [--faults 'kill one,cut one off'] [--out folder]
+ *     npm run chaos -- --minutes 8 --seed 1 [--faults 'kill one,cut one off'] [--times 10] [--out folder]
  *
- * Three nodes with load from producers, readers and groups, while a nemesis drawn from the seed kills, suspends, cuts off and fills up. A seed fixes which
+ * `--faults`: these in turn. `--times`: so many faults at most. Three nodes with load from producers, readers and groups, while a nemesis drawn from the seed kills, suspends, cuts off and fills up. A seed fixes which
  * faults come and how long they last, not how processes are scheduled: two runs of one seed are alike, not the same. Where a promise is
  * broken the exit code is 1, and what clients saw and nodes logged is in the folder that is named.
  */
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '5' },
     seed: { type: 'string', default: '1' },
     faults: { type: 'string' },
+    times: { type: 'string' },
     out: { type: 'string' },
   },
 })
@@ -27,13 +28,14 @@ const result = await runChaos({
   seed,
   durationMs: Number(values.minutes) * 60_000,
   ...(values.faults === undefined ? {} : { faults: values.faults.split(',') }),
+  ...(values.times === undefined ? {} : { maxFaults: Number(values.times) }),
   onStep: (text) => console.log(text),
 })
 report(result)
 if (result.violations.length > 0 || values.out !== undefined) await keep(result)
 process.exitCode = result.violations.length > 0 ? 1 : 0
 
-function report({ violations, history, faults, worstRecovery }: ChaosResult): void {
+function report({ violations, history, faults, worstRecovery, worstStall }: ChaosResult): void {
   const { appends, reads, commits, committed, logs } = history
   const of = (outcome: string) => appends.filter((append) => append.outcome === outcome).length
   const records = logs.reduce((sum, log) => sum + log.records.length, 0)
@@ -42,7 +44,8 @@ function report({ violations, history, faults, worstRecovery }: ChaosResult): vo
       `Seed ${seed}: ${[...faults].map(([name, count]) => `${name} ${count}`).join(', ')}`,
       `${appends.length} appends (${of('ok')} ok, ${of('fail')} refused, ${of('unknown')} unknown), ${reads.length} reads, ` +
         `${commits.length} commits, ${committed.length} looks at them, ${records} records in ${logs.length} logs`,
-      `Longest until all clients went on: ${worstRecovery.ms.toFixed(0)} ms, after ${worstRecovery.after}`,
+      `Longest until all clients went on: ${worstRecovery.ms.toFixed(0)} ms, after ${worstRecovery.after}; longest stall of a partition: ` +
+        `${worstStall.ms.toFixed(0)} ms, during ${worstStall.during}`,
       violations.length === 0 ? 'No promise was broken' : `${violations.length} violations:`,
       ...violations.map(({ property, message }) => `  ${property}: ${message}`),
     ].join('\n'),

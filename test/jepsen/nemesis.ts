@@ -1,3 +1,4 @@
+import { until } from '../support/condition.ts'
 import { type Way, waysBetween, waysFrom } from '../support/links.ts'
 import { pause } from './clients/session.ts'
 import { type FaultyCluster, nodeIds } from './cluster.ts'
@@ -13,9 +14,15 @@ export function randomFrom(seed: number): () => number {
   }
 }
 
-interface Means {
+/** What it is inflicted on. */
+export interface Target {
   readonly cluster: FaultyCluster
   readonly random: () => number
+  /** Whether every node knows every partition with all its replicas in sync. */
+  readonly isInSync: () => Promise<boolean>
+}
+
+interface Means extends Target {
   /** A node, any but `others`. */
   readonly pick: (...others: number[]) => number
   /** Whole milliseconds, evenly between. */
@@ -140,6 +147,13 @@ const faults: Readonly<Record<string, Fault>> = {
     await cluster.emptyDisk(id)
     await startAnew(cluster, id)
   },
+  'rolling restart': async ({ cluster, isInSync }) => {
+    for (const id of nodeIds) {
+      await cluster.stop(id)
+      await cluster.launch(id).whenServing()
+      await until(isInSync, `all replicas are in sync after the restart of node ${id}`, 60_000)
+    }
+  },
   'restart one after the other': async ({ cluster, between }) => {
     for (const id of nodeIds) {
       await cluster.stop(id)
@@ -156,13 +170,15 @@ const faults: Readonly<Record<string, Fault>> = {
 
 export const faultNames: readonly string[] = Object.keys(faults)
 
-export function inflict(name: string, cluster: FaultyCluster, random: () => number): Promise<void> {
+/** Throws when the cluster doesn't come to what the fault waits for. */
+export function inflict(name: string, target: Target): Promise<void> {
+  const { random } = target
   const pick = (...excluded: number[]) => {
     const left = nodeIds.filter((id) => !excluded.includes(id))
     return left[Math.floor(random() * left.length)]!
   }
   const between = (minMs: number, maxMs: number) => Math.round(minMs + random() * (maxMs - minMs))
-  return faults[name]!({ cluster, random, pick, between })
+  return faults[name]!({ ...target, pick, between })
 }
 
 function others(id: number): number[] {

@@ -16,6 +16,7 @@ import { judgeReads } from './judge/reads.ts'
 import { faultNames, inflict, randomFrom } from './nemesis.ts'
 
 export const topic = 'orders'
+const topics = [topic, '__consumer_offsets']
 const partitionCount = 4
 const registerCount = 2
 
@@ -24,8 +25,10 @@ const recoveryMs = 60_000
 
 export interface ChaosOptions {
   readonly seed: number
-  /** Faults begin no later than this after the start. */
-  readonly durationMs: number
+  /** Faults begin no later than this after the start; without an end when left out. */
+  readonly durationMs?: number
+  /** No more of them. */
+  readonly maxFaults?: number
   /** These in turn, instead of any. */
   readonly faults?: readonly string[]
   /** Milliseconds between two batches of one producer, on the average. */
@@ -41,6 +44,8 @@ export interface ChaosResult {
   readonly faults: ReadonlyMap<string, number>
   /** The longest time until all clients went on after a fault was over. */
   readonly worstRecovery: { readonly ms: number; readonly after: string }
+  /** The longest time in which nothing was acknowledged to any producer of a partition. */
+  readonly worstStall: { readonly ms: number; readonly during: string }
   /** What each node logged, JSON lines. */
   readonly logs: ReadonlyMap<number, string>
 }
@@ -68,6 +73,7 @@ class ChaosRun {
   readonly #violations: Violation[] = []
   readonly #faults = new Map<string, number>()
   readonly #startMs = performance.now()
+  readonly #faultSpans: { readonly name: string; readonly fromMs: number; readonly toMs: number }[] = []
   #endingsSeen = 0
   #worstRecovery = { ms: 0, after: 'nothing' }
 
@@ -101,19 +107,13 @@ class ChaosRun {
   }
 
   async run(): Promise<ChaosResult> {
-    await createTopic(this.#cluster)
+    await this.#cluster.createTopic(topic, partitionCount)
     let areDone = false
     const running = Promise.all(this.#clients.map((client) => client.run())).then(() => {
       areDone = true
     })
     let isWell = await this.#untilWell('the start', true)
-    while (isWell && this.#elapsedMs < this.#options.durationMs) {
-      const name = this.#nextFault()
-      this.#step(name)
-      await inflict(name, this.#cluster, this.#random)
-      this.#faults.set(name, (this.#faults.get(name) ?? 0) + 1)
-      isWell = await this.#untilWell(name, this.#random() < 0.5)
-    }
+    while (isWell && this.#goesOn) isWell = await this.#inflict(this.#nextFault())
     if (isWell) isWell = await this.#untilWell('the last fault', true)
     this.#world.isDraining = true
     await until(() => areDone, 'clients are done', recoveryMs).catch((error: unknown) => {
@@ -132,6 +132,7 @@ class ChaosRun {
       history,
       faults: this.#faults,
       worstRecovery: this.#worstRecovery,
+      worstStall: this.#worstStall(),
       logs: new Map(nodeIds.map((id) => [id, this.#cluster.log(id)])),
     }
   }
@@ -140,11 +141,35 @@ class ChaosRun {
     return performance.now() - this.#startMs
   }
 
+  get #goesOn(): boolean {
+    const { durationMs = Number.POSITIVE_INFINITY, maxFaults = Number.POSITIVE_INFINITY } = this.#options
+    return this.#elapsedMs < durationMs && this.#faultCount < maxFaults
+  }
+
+  get #faultCount(): number {
+    return [...this.#faults.values()].reduce((sum, each) => sum + each, 0)
+  }
+
   #nextFault(): string {
-    const { faults = faultNames } = this.#options
-    const count = [...this.#faults.values()].reduce((sum, each) => sum + each, 0)
-    if (this.#options.faults !== undefined) return faults[count % faults.length]!
-    return faults[Math.floor(this.#random() * faults.length)]!
+    const { faults } = this.#options
+    if (faults !== undefined) return faults[this.#faultCount % faults.length]!
+    return faultNames[Math.floor(this.#random() * faultNames.length)]!
+  }
+
+  /** False when the cluster didn't recover. */
+  async #inflict(name: string): Promise<boolean> {
+    this.#step(name)
+    const fromMs = performance.now()
+    this.#faults.set(name, (this.#faults.get(name) ?? 0) + 1)
+    try {
+      await inflict(name, { cluster: this.#cluster, random: this.#random, isInSync: () => this.#isInSync() })
+    } catch (error) {
+      this.#violation('progress', `${(error as Error).message}; ${await this.#describe()}`)
+      return false
+    }
+    const isWell = await this.#untilWell(name, this.#random() < 0.5)
+    this.#faultSpans.push({ name, fromMs, toMs: performance.now() })
+    return isWell
   }
 
   #step(text: string): void {
@@ -195,6 +220,23 @@ class ChaosRun {
     }
   }
 
+  #worstStall(): { ms: number; during: string } {
+    let worst = { ms: 0, during: 'nothing' }
+    for (let partition = 0; partition < partitionCount; partition++) {
+      const acknowledged = this.#recording.appends.filter(
+        (each) => each.partition === partition && each.outcome === 'ok',
+      )
+      const times = acknowledged.map(({ completedMs }) => completedMs).sort((a, b) => a - b)
+      for (const [index, atMs] of times.entries()) {
+        const fromMs = times[index - 1] ?? atMs
+        if (atMs - fromMs <= worst.ms) continue
+        const during = this.#faultSpans.find((span) => span.fromMs <= atMs && fromMs <= span.toMs)?.name ?? 'no fault'
+        worst = { ms: atMs - fromMs, during: `${during}, in partition ${partition}` }
+      }
+    }
+    return worst
+  }
+
   #checkEndings(): void {
     const { endings } = this.#cluster
     const unseen: readonly Ending[] = endings.slice(this.#endingsSeen)
@@ -205,18 +247,13 @@ class ChaosRun {
     }
   }
 
-  async #isInSync(): Promise<boolean> {
-    for (const id of nodeIds) {
-      for (const { isrNodes, leaderId } of await partitionsOn(this.#cluster, id).catch(() => [nobody])) {
-        if (leaderId < 0 || isrNodes.length < nodeIds.length) return false
-      }
-    }
-    return true
+  #isInSync(): Promise<boolean> {
+    return this.#cluster.isInSync(topics)
   }
 
   async #describe(): Promise<string> {
     const views = nodeIds.map(async (id) => {
-      const partitions = await partitionsOn(this.#cluster, id).catch((error: Error) => error.message)
+      const partitions = await this.#cluster.partitions(id, topics).catch((error: Error) => error.message)
       return `node ${id}: ${JSON.stringify(partitions)}`
     })
     return (await Promise.all(views)).join('; ')
@@ -255,46 +292,6 @@ class ChaosRun {
     }
     session.close()
   }
-}
-
-const nobody = { leaderId: -1, isrNodes: [] as number[], topic: '' }
-
-async function partitionsOn(cluster: FaultyCluster, id: number) {
-  const session = new Session({ addresses: cluster.addresses } as World)
-  try {
-    const client = await session.connection(id)
-    const { topics } = await client.request(
-      apis.Metadata,
-      12,
-      { topics: [{ name: topic }, { name: '__consumer_offsets' }] },
-      { timeoutMs: 1000 },
-    )
-    return topics.flatMap(({ name, partitions }) =>
-      partitions.map(({ leaderId, isrNodes }) => ({ leaderId, isrNodes: [...isrNodes], topic: name ?? '' })),
-    )
-  } finally {
-    session.close()
-  }
-}
-
-async function createTopic(cluster: FaultyCluster): Promise<void> {
-  const session = new Session({ addresses: cluster.addresses } as World)
-  const client = await session.connection(1)
-  const { topics } = await client.request(apis.CreateTopics, 7, {
-    topics: [
-      {
-        name: topic,
-        numPartitions: partitionCount,
-        replicationFactor: nodeIds.length,
-        assignments: [],
-        configs: [{ name: 'min.insync.replicas', value: '2' }],
-      },
-    ],
-    timeoutMs: 10_000,
-  })
-  session.close()
-  const errorCode = topics[0]?.errorCode
-  if (errorCode !== ErrorCode.NONE) throw new Error(`The topic was not created: error ${errorCode}`)
 }
 
 /** All that a replica has below its high watermark, up to `endOffset` where that is given, which it waits for. */
