@@ -224,7 +224,9 @@ class Pair {
     if (this.#isEnded) return
     this.#isEnded = true
     for (const pipe of this.#pipes) pipe.end()
-    if (!this.#near.destroyed) this.#near.resetAndDestroy()
+    // A reset while the end is being sent leaves Node with a socket that is never closed, so that the process doesn't end.
+    if (this.#near.writableEnded) this.#near.destroy()
+    else if (!this.#near.destroyed) this.#near.resetAndDestroy()
     if (!this.#far.destroyed) this.#far.destroy()
     this.#events.onEnd()
   }
