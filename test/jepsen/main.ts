@@ -36,14 +36,14 @@ if (result.violations.length > 0 || values.out !== undefined) await keep(result)
 process.exitCode = result.violations.length > 0 ? 1 : 0
 
 function report({ violations, history, faults, worstRecovery, worstStall }: ChaosResult): void {
-  const { appends, reads, commits, committed, logs } = history
+  const { appends, reads, commits, committed, topicChanges, logs } = history
   const of = (outcome: string) => appends.filter((append) => append.outcome === outcome).length
   const records = logs.reduce((sum, log) => sum + log.records.length, 0)
   console.log(
     [
       `Seed ${seed}: ${[...faults].map(([name, count]) => `${name} ${count}`).join(', ')}`,
       `${appends.length} appends (${of('ok')} ok, ${of('fail')} refused, ${of('unknown')} unknown), ${reads.length} reads, ` +
-        `${commits.length} commits, ${committed.length} looks at them, ${records} records in ${logs.length} logs`,
+        `${commits.length} commits, ${committed.length} looks at them, ${topicChanges.length} changes of topics, ${records} records in ${logs.length} logs`,
       `Longest until all clients went on: ${worstRecovery.ms.toFixed(0)} ms, after ${worstRecovery.after}; longest stall of a partition: ` +
         `${worstStall.ms.toFixed(0)} ms, during ${worstStall.during}`,
       violations.length === 0 ? 'No promise was broken' : `${violations.length} violations:`,

@@ -8,11 +8,13 @@ import { IdempotentProducer, PlainProducer } from './clients/producer.ts'
 import { Reader } from './clients/reader.ts'
 import { Register } from './clients/register.ts'
 import { pause, Recording, Session, type World } from './clients/session.ts'
+import { listTopics, TopicChurn } from './clients/topic-churn.ts'
 import { type Ending, FaultyCluster, nodeIds } from './cluster.ts'
 import { judgeAppends } from './judge/appends.ts'
 import type { FinalLog, History, SeenRecord, Violation } from './judge/history.ts'
 import { judgeOffsets } from './judge/offsets.ts'
 import { judgeReads } from './judge/reads.ts'
+import { judgeTopics } from './judge/topics.ts'
 import { faultNames, inflict, randomFrom } from './nemesis.ts'
 
 export const topic = 'orders'
@@ -101,6 +103,7 @@ class ChaosRun {
         new Reader(world, `reader-${partition}`, partition),
       ]),
       ...Array.from({ length: registerCount }, (_, index) => new Register(world, `register-${index}`)),
+      new TopicChurn(world, 'topics'),
       new Member(world, 'member-a'),
       new Member(world, 'member-b'),
     ]
@@ -124,8 +127,9 @@ class ChaosRun {
     for (const refusal of this.#recording.refusals) this.#violation('idempotent producers see no error', refusal)
     const logs = isWell ? await this.#finalLogs() : []
     if (isWell) await this.#readCommitted()
+    if (isWell) await this.#listTopics()
     const history: History = { ...this.#recording, logs }
-    if (isWell) this.#violations.push(...judgeAppends(history), ...judgeReads(history), ...judgeOffsets(history))
+    if (isWell) this.#violations.push(...judge(history))
     this.#checkEndings()
     return {
       violations: this.#violations,
@@ -230,11 +234,19 @@ class ChaosRun {
       for (const [index, atMs] of times.entries()) {
         const fromMs = times[index - 1] ?? atMs
         if (atMs - fromMs <= worst.ms) continue
-        const during = this.#faultSpans.find((span) => span.fromMs <= atMs && fromMs <= span.toMs)?.name ?? 'no fault'
+        const during = this.#faultDuring(fromMs, atMs)
         worst = { ms: atMs - fromMs, during: `${during}, in partition ${partition}` }
       }
     }
     return worst
+  }
+
+  /** The one that overlaps most with that time. */
+  #faultDuring(fromMs: number, toMs: number): string {
+    const overlap = (span: { fromMs: number; toMs: number }) =>
+      Math.min(toMs, span.toMs) - Math.max(fromMs, span.fromMs)
+    const [most] = [...this.#faultSpans].sort((a, b) => overlap(b) - overlap(a))
+    return most === undefined || overlap(most) <= 0 ? 'no fault' : most.name
   }
 
   #checkEndings(): void {
@@ -277,6 +289,22 @@ class ChaosRun {
     return logs
   }
 
+  /** As every node knows them, once all know the same: the controller among them knows all that was acknowledged. */
+  async #listTopics(): Promise<void> {
+    const session = new Session(this.#world)
+    const { topicListings } = this.#recording
+    const areSame = async () => {
+      const count = topicListings.length
+      for (const id of nodeIds) await listTopics(this.#world, await session.connection(id), 'final', id, true)
+      const [first, ...others] = topicListings.slice(count).map(({ names }) => [...names].sort().join())
+      const isSame = others.every((names) => names === first)
+      if (!isSame) topicListings.length = count
+      return isSame
+    }
+    await until(areSame, 'all nodes know the same topics', recoveryMs)
+    session.close()
+  }
+
   async #readCommitted(): Promise<void> {
     const session = new Session(this.#world)
     const partitions = Array.from({ length: partitionCount }, (_, partition) => partition)
@@ -292,6 +320,15 @@ class ChaosRun {
     }
     session.close()
   }
+}
+
+function judge(history: History): readonly Violation[] {
+  return [
+    ...judgeAppends(history),
+    ...judgeReads(history),
+    ...judgeOffsets(history),
+    ...judgeTopics(history.topicChanges, history.topicListings),
+  ]
 }
 
 /** All that a replica has below its high watermark, up to `endOffset` where that is given, which it waits for. */

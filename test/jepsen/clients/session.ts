@@ -1,7 +1,16 @@
 import type { KafkaClient } from '../../../src/network/index.ts'
 import { apis, ErrorCode } from '../../../src/protocol/index.ts'
 import { connect } from '../../support/kafka-connection.ts'
-import type { Append, Assignment, Commit, Committed, History, Read } from '../judge/history.ts'
+import type {
+  Append,
+  Assignment,
+  Commit,
+  Committed,
+  History,
+  Read,
+  TopicChange,
+  TopicListing,
+} from '../judge/history.ts'
 
 /** How long a node may take to answer before another one is asked. */
 export const requestTimeoutMs = 3000
@@ -28,6 +37,8 @@ export class Recording implements Omit<History, 'logs'> {
   readonly commits: Commit[] = []
   readonly committed: Committed[] = []
   readonly assignments: Assignment[] = []
+  readonly topicChanges: TopicChange[] = []
+  readonly topicListings: TopicListing[] = []
   /** What no client should be told, for people. */
   readonly refusals: string[] = []
 

@@ -4,6 +4,7 @@
  *   appends.ts   what is in the logs against what was acknowledged: loss, doubles, order, real time
  *   reads.ts     what readers were given, against the logs and against each other
  *   offsets.ts   committed offsets, and who owned what in a group
+ *   topics.ts    topics that were created and deleted
  *
  * Each operation is an interval from its invocation to its completion, in milliseconds of one monotonic clock. The outcome is 'ok', 'fail' (it had and
  * will have no effect) or 'unknown' (it may have its effect at any time after its invocation, or never).
@@ -84,6 +85,24 @@ export interface Assignment {
   readonly partitions: readonly number[]
 }
 
+/** A topic was created or deleted through a broker. */
+export interface TopicChange extends Operation {
+  readonly kind: 'topic-change'
+  readonly node: number
+  /** In no other creation. */
+  readonly name: string
+  readonly isDeletion: boolean
+}
+
+/** The topics that a broker knows. */
+export interface TopicListing extends Operation {
+  readonly kind: 'topic-listing'
+  readonly node: number
+  /** After the last fault and the last change. */
+  readonly isFinal: boolean
+  readonly names: readonly string[]
+}
+
 /** The log of a partition as one replica has it, after the last fault and when nothing is written any more. */
 export interface FinalLog {
   readonly node: number
@@ -97,6 +116,8 @@ export interface History {
   readonly commits: readonly Commit[]
   readonly committed: readonly Committed[]
   readonly assignments: readonly Assignment[]
+  readonly topicChanges: readonly TopicChange[]
+  readonly topicListings: readonly TopicListing[]
   /** The leader's of each partition, and those of its other replicas. */
   readonly logs: readonly FinalLog[]
 }

@@ -1,4 +1,14 @@
-import type { Append, Assignment, Commit, Committed, FinalLog, Operation, Read } from './history.ts'
+import type {
+  Append,
+  Assignment,
+  Commit,
+  Committed,
+  FinalLog,
+  Operation,
+  Read,
+  TopicChange,
+  TopicListing,
+} from './history.ts'
 
 /** Operations as a test writes them down: `[from, to]` in milliseconds; without `to` the outcome is unknown. */
 type Span = readonly [fromMs: number, toMs?: number]
@@ -64,4 +74,15 @@ export function committed(span: Span, offset: number, facts: Partial<Committed> 
 
 export function assignment(process: string, generation: number, partitions: readonly number[]): Assignment {
   return { kind: 'assignment', atMs: 0, process, group: 'g', generation, partitions }
+}
+
+/** The creation of a topic through node 1. */
+export function topicChange(name: string, span: Span, facts: Partial<TopicChange> = {}): TopicChange {
+  return { ...operation('t', span), kind: 'topic-change', node: 1, name, isDeletion: false, ...facts }
+}
+
+/** What node 1 tells of topics. */
+export function listing(span: Span, names: string, facts: Partial<TopicListing> = {}): TopicListing {
+  const list = names === '' ? [] : names.split(' ')
+  return { ...operation('l', span), kind: 'topic-listing', node: 1, isFinal: false, names: list, ...facts }
 }
