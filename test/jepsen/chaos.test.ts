@@ -10,12 +10,19 @@ const rolls = Number(process.env.ROOKERY_ROLLING_RESTARTS ?? 1)
 
 describe('three processes', () => {
   test('lose nothing, double nothing and tell nothing twice differently, under faults of each kind', async () => {
-    const faults = ['kill one', 'one hears nobody', 'suspend one', 'disk errors', 'cut between two', 'kill all']
-    const { violations, history } = await runChaos({ seed: 1, faults, maxFaults: faults.length })
+    const faults = ['kill one', 'one hears nobody', 'suspend one', 'disk errors', 'kill all']
+    const { violations, history, logs } = await runChaos({ seed: 1, faults, maxFaults: faults.length })
     expect(violations).toEqual([])
+    // Disks did fail.
+    expect([...logs.values()].join()).toContain('injected')
     expect(history.appends.filter(({ outcome }) => outcome === 'ok').length).toBeGreaterThan(500)
     expect(history.logs.length).toBe(12)
   }, 180_000)
+
+  test('are seen to lose what a leader that is cut off acknowledges alone', async () => {
+    const { violations } = await runChaos({ seed: 3, faults: ['cut one off'], maxFaults: 2, acks: 1 })
+    expect(violations.map(({ property }) => property)).toContain('lost write')
+  }, 120_000)
 
   test(
     'show producers no error while each in turn is restarted',

@@ -35,6 +35,8 @@ export interface ChaosOptions {
   readonly faults?: readonly string[]
   /** Milliseconds between two batches of one producer, on the average. */
   readonly intervalMs?: number
+  /** -1 unless given. Of what one replica alone acknowledges something is lost, which the judges have to find. */
+  readonly acks?: -1 | 1
   /** Told what happens, for people. */
   readonly onStep?: (text: string) => void
 }
@@ -80,7 +82,7 @@ class ChaosRun {
   #worstRecovery = { ms: 0, after: 'nothing' }
 
   constructor(cluster: FaultyCluster, options: ChaosOptions) {
-    const { seed, intervalMs = 40 } = options
+    const { seed, intervalMs = 40, acks = -1 } = options
     this.#cluster = cluster
     this.#options = options
     this.#random = randomFrom(seed)
@@ -89,6 +91,7 @@ class ChaosRun {
       topic,
       partitionCount,
       recording: this.#recording,
+      acks,
       random: randomFrom(seed + 1),
       isDraining: false,
       isOver: false,
@@ -97,10 +100,13 @@ class ChaosRun {
     const partitions = Array.from({ length: partitionCount }, (_, partition) => partition)
     this.#clients = [
       ...partitions.flatMap((partition) => [
-        new IdempotentProducer(world, `idempotent-${partition}a`, partition, intervalMs),
-        new IdempotentProducer(world, `idempotent-${partition}b`, partition, intervalMs),
         new PlainProducer(world, `plain-${partition}`, partition, intervalMs),
         new Reader(world, `reader-${partition}`, partition),
+      ]),
+      // After a loss every further batch of one would be out of order.
+      ...(acks === 1 ? [] : partitions).flatMap((partition) => [
+        new IdempotentProducer(world, `idempotent-${partition}a`, partition, intervalMs),
+        new IdempotentProducer(world, `idempotent-${partition}b`, partition, intervalMs),
       ]),
       ...Array.from({ length: registerCount }, (_, index) => new Register(world, `register-${index}`)),
       new TopicChurn(world, 'topics'),

@@ -78,8 +78,8 @@ abstract class Producer {
       timestamp: Date.now(),
       value: Buffer.from(value.padEnd(recordBytes, ' ')),
     }))
-    const { topic, recording } = this.session.world
-    const baseOffset = await produceBatch(client, topic, this.partition, { records, ...identity })
+    const { topic, recording, acks } = this.session.world
+    const baseOffset = await produceBatch(client, topic, this.partition, { records, ...identity }, acks)
     append.completedMs = recording.now()
     append.outcome = 'ok'
     append.baseOffset = baseOffset

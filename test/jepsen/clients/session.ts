@@ -22,6 +22,8 @@ export interface World {
   readonly topic: string
   readonly partitionCount: number
   readonly recording: Recording
+  /** What producers ask for. Judged as if it were -1, always: to see the judges find what is lost. */
+  readonly acks: -1 | 1
   /** Uniform in [0, 1). */
   readonly random: () => number
   /** Nothing new is begun. */
