@@ -136,10 +136,19 @@ class LinkProxy {
     const source = Number(addressPattern.exec(near.remoteAddress ?? '')?.[1] ?? 0)
     const pair = new Pair(this.#links, near, source, this.#target, this.#targetPort, {
       onRefused: () => this.#onGone(),
+      onFarEnd: () => this.#probe(),
       onEnd: () => this.#pairs.delete(pair),
     })
     this.#pairs.add(pair)
     pair.flow()
+  }
+
+  /** So that who connects again is refused at once, as without a proxy. */
+  #probe(): void {
+    if (this.#server === undefined || this.#isStopped) return
+    const probe = connect({ host: '127.0.0.1', port: this.#targetPort })
+    probe.once('error', () => this.#onGone())
+    probe.once('connect', () => probe.destroy())
   }
 
   /** Nobody listens behind it. */
@@ -164,7 +173,9 @@ class LinkProxy {
 }
 
 interface PairEvents {
+  /** The node behind the proxy refused it, or ended it: it may be gone. */
   onRefused(): void
+  onFarEnd(): void
   onEnd(): void
 }
 
@@ -198,7 +209,10 @@ class Pair {
       if (error.code === 'ECONNREFUSED') events.onRefused()
       this.end()
     })
-    this.#far.on('close', () => this.#closeSoon())
+    this.#far.on('close', () => {
+      if (!this.#isEnded) events.onFarEnd()
+      this.#closeSoon()
+    })
     this.#far.on('connect', () => near.resume())
   }
 

@@ -16,7 +16,7 @@ export interface PeerLinkListener {
   onMessage(message: Buffer): void
   /** What was sent lately may not have arrived. Once for each time that the link was open, and for each attempt that failed. */
   onDown(error: RpcError): void
-  /** Nothing listens where the peer was, twice within a moment: its process has ended. Once, until it is open again. */
+  /** Nothing listens where the peer was, twice in a row: its process has ended. Once, until it is open again. */
   onCrashed(): void
 }
 
@@ -40,8 +40,8 @@ const pingAfterMs = 500
 const silenceMs = 1500
 /** Waits before the next attempts, each with up to half of it more; the last repeats. The first comes at once. */
 const backoffMs = [0, 50, 100, 200, 400, 500]
-/** Two refusals in a row within so much mean a process that has ended; a single one may be a listener being replaced. */
-const crashWindowMs = 150
+/** So many in a row mean a process that has ended, however far apart; a single one may be a listener being replaced. */
+const refusalsOfCrash = 2
 /** What may wait for a slow network before the oldest is dropped. */
 const maxQueuedBytes = 16 * 1024 * 1024
 
@@ -67,7 +67,8 @@ export class PeerLink {
   #channel: RpcChannel | undefined
   #attempts = 0
   #lastHeardMs = 0
-  #refusedAtMs: number | undefined
+  /** Attempts in a row that were refused. */
+  #refusals = 0
   #hasCrashed = false
   readonly #queue = new Deque<Uint8Array>()
   #queuedBytes = 0
@@ -142,7 +143,7 @@ export class PeerLink {
       this.#state.timer.cancel()
       this.#state = { is: 'open', stream: this.#state.stream, timer: this.#watch() }
       this.#attempts = 0
-      this.#refusedAtMs = undefined
+      this.#refusals = 0
       this.#hasCrashed = false
       this.#options.listener.onOpen(message)
     }
@@ -180,14 +181,12 @@ export class PeerLink {
     this.#wait()
     this.#options.listener.onDown(error)
     if (error.reason === 'connection-refused') this.#onRefused()
-    else this.#refusedAtMs = undefined
+    else this.#refusals = 0
   }
 
   #onRefused(): void {
-    const nowMs = this.#options.platform.clock.monotonic()
-    const before = this.#refusedAtMs
-    this.#refusedAtMs = nowMs
-    if (this.#hasCrashed || before === undefined || nowMs - before > crashWindowMs) return
+    this.#refusals++
+    if (this.#hasCrashed || this.#refusals < refusalsOfCrash) return
     this.#hasCrashed = true
     this.#options.listener.onCrashed()
   }

@@ -110,6 +110,17 @@ describe('a link to a peer', () => {
       expect(events.crashed).toBe(1)
     }))
 
+  test('tells a process that ended also over a way, or from a machine, that is slow', () =>
+    within(async (simulation, a, b) => {
+      simulation.network.latencyUs = [80_000, 100_000]
+      await serve(b)
+      const events = linkFrom(a, 'b')
+      await until(a, () => events.opened === 1)
+      b.kill()
+      b.restart()
+      expect(await until(a, () => events.crashed === 1)).toBeLessThan(1000)
+    }))
+
   test('takes a peer that is stopped or cut off for gone, but not for crashed', () =>
     within(async (simulation, a, b) => {
       await serve(b)
