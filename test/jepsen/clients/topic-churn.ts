@@ -3,7 +3,7 @@ import { apis, ErrorCode } from '../../../src/protocol/index.ts'
 import type { TopicChange } from '../judge/history.ts'
 import { pause, Session, type World } from './session.ts'
 
-export const churnPrefix = 'churn-'
+const churnPrefix = 'churn-'
 const timeoutMs = 5000
 /** More would only take memory: each change is one entry of the metadata log, whatever there is. */
 const maxTopics = 30
