@@ -109,6 +109,8 @@ class Node implements RunningNode {
   #openFiles = shareOpenFiles(Number.POSITIVE_INFINITY)
   /** What only a node that serves has. */
   #serving: Serving | undefined
+  /** Why it can't go on. */
+  #fault: Error | undefined
   #pendingResets = 0
   #lastReset: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
@@ -562,7 +564,8 @@ class Node implements RunningNode {
       maxIdleMs: values.connectionsMaxIdleMs,
       connectionLimits: this.#connectionLimits(values),
     })
-    this.#stops.push(() => server.close(shutdownGraceMs))
+    // With a fault nothing that waits for others is answered, and they go on only when this node is seen to be gone.
+    this.#stops.push(() => server.close(this.#fault === undefined ? shutdownGraceMs : 0))
     return server
   }
 
@@ -599,6 +602,7 @@ class Node implements RunningNode {
 
   /** The metadata quorum can't go on: what this node promised stands only if it ends now. */
   #fail(error: Error): void {
+    this.#fault ??= error
     this.#options.logger.error({ error: messageOf(error) }, 'node has to end')
     this.#serving?.observation.end(error)
     this.#ended.reject(error)

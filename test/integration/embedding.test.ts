@@ -653,4 +653,24 @@ describe('ended', () => {
     await broker.stop().catch(() => undefined)
     expect(existsSync(broker.dataDirectory!)).toBe(false)
   })
+
+  test('does not wait, when the broker can not go on, for requests that it will never answer', async () => {
+    const broker = await startBroker({ storage: 'temporary' })
+    const [client, other] = [await connected(broker), await connected(broker)]
+    await joinGroup(client, 'g', 30_000)
+    // A second member waits for the first to join again, which it never does.
+    const joining = joinGroup(other, 'g', 30_000).catch((error: Error) => error)
+    const isRebalancing = async () => {
+      const { groups } = await client.request(apis.DescribeGroups, 5, { groups: ['g'] })
+      return groups[0]!.groupState === 'PreparingRebalance'
+    }
+    await until(isRebalancing, 'the second member waits')
+    await rm(join(broker.dataDirectory!, '__cluster_metadata-0'), { recursive: true })
+    await client.request(apis.Metadata, 9, { topics: [{ name: 'orders' }] })
+    await expect(broker.ended).rejects.toThrow('Cannot write the Raft log')
+    const endedMs = performance.now()
+    expect(await joining).toBeInstanceOf(Error)
+    await broker.stop().catch(() => undefined)
+    expect(performance.now() - endedMs).toBeLessThan(3000)
+  })
 })

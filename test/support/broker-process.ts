@@ -11,6 +11,11 @@ export interface BrokerProcessOptions {
   readonly config?: Readonly<Record<string, string | number>>
   /** `ulimit -n`, as a shell sets it; the test's own when left out. */
   readonly maxOpenFiles?: number
+  /** A command that runs the one given to it: `['nsenter', '-t', '7']`. */
+  readonly within?: readonly string[]
+  /** Options of Node itself. */
+  readonly nodeOptions?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** `rookery start` in a process of its own, as a user runs it. */
@@ -18,14 +23,15 @@ export class BrokerProcess implements AsyncDisposable {
   readonly program: RunningProgram
 
   /** Starts it; `whenServing` tells when it answers. */
-  constructor({ folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {}, maxOpenFiles }: BrokerProcessOptions) {
+  constructor(options: BrokerProcessOptions) {
+    const { folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {}, maxOpenFiles } = options
+    const { within = [], nodeOptions = [], env = {} } = options
     const settings = { 'log.dirs': folder, listeners, ...config }
     const overrides = Object.entries(settings).flatMap(([key, value]) => ['--override', `${key}=${value}`])
-    const args = [program, 'start', '--log-format', 'json', ...overrides]
-    this.program =
-      maxOpenFiles === undefined
-        ? startProgram(process.execPath, args)
-        : startProgram('sh', ['-c', `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`, process.execPath, ...args])
+    const limit = maxOpenFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`]
+    const node = [process.execPath, ...nodeOptions, program, 'start', '--log-format', 'json', ...overrides]
+    const [command = '', ...args] = [...within, ...limit, ...node]
+    this.program = startProgram(command, args, { env })
   }
 
   static async start(options: BrokerProcessOptions): Promise<BrokerProcess> {

@@ -1,15 +1,16 @@
 import type { KafkaClient } from '../../src/network/index.ts'
 import { apis, type BatchOptions, buildBatch, ErrorCode } from '../../src/protocol/index.ts'
 
-/** Appends one batch with acks=-1; resolves with its base offset. Throws `ProduceError` for an error code. */
+/** Appends one batch, with acks=-1 unless told otherwise; resolves with its base offset. Throws `ProduceError` for an error code. */
 export async function produceBatch(
   client: KafkaClient,
   topic: string,
   partition: number,
   batch: BatchOptions,
+  acks: -1 | 1 = -1,
 ): Promise<number> {
   const { responses } = await client.request(apis.Produce, 9, {
-    acks: -1,
+    acks,
     timeoutMs: 30_000,
     topicData: [{ name: topic, partitionData: [{ index: partition, records: buildBatch(batch) }] }],
   })
