@@ -76,7 +76,14 @@ class RunningMember implements Member {
     const server = new NodeServer({
       messages,
       accepted,
-      describe: () => ({ protocolVersion, ...identity(), configuredVoters: [], bootstrapServers: [], voters: [], term: 0 }),
+      describe: () => ({
+        protocolVersion,
+        ...identity(),
+        configuredVoters: [],
+        bootstrapServers: [],
+        voters: [],
+        term: 0,
+      }),
       ask: () => Promise.reject(new RpcError('unavailable', 'There is no controller')),
     })
     const listener = await network.listen({ host: '127.0.0.1', port: ports[nodeId - 1]! }, server)
