@@ -400,7 +400,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's administration tools", (peer)
     expect(await reassign('--cancel', ...plan)).toContain('None of the specified partition reassignments are active')
     const voter = ['--controller-id', '1', '--controller-directory-id', 'AAAAAAAAAAAAAAAAAAAAAQ']
     const removed = await attempt('MetadataQuorumCommand', 'remove-controller', ...voter)
-    expect([removed.exitCode, removed.output]).toEqual([1, expect.stringContaining('VoterNotFoundException')])
+    expect([removed.exitCode, removed.output]).toEqual([1, expect.stringContaining('UnsupportedVersionException')])
     expect(await run('FeatureCommand', 'describe')).toMatch(/^Feature: metadata\.version/m)
     const upgrade = await attempt('FeatureCommand', 'upgrade', '--feature', 'metadata.version=25')
     expect([upgrade.exitCode, upgrade.output]).toEqual([
