@@ -1,6 +1,7 @@
 import type { BrokerId } from '../base/index.ts'
 import { partitionFor } from '../group/index.ts'
 import { noLeader } from '../metadata/index.ts'
+import { pause } from '../platform/index.ts'
 import {
   apis,
   ErrorCode,
@@ -106,7 +107,7 @@ async function findGroupCoordinator(groupId: string, context: RequestContext): P
       return { errorCode: ErrorCode.NONE, errorMessage: context.apiVersion >= 4 ? '' : 'NONE', nodeId, host, port }
     }
     if (isOver) return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    await new Promise<void>((resolve) => void context.services.platform.timers.set(lookAgainMs, resolve))
+    await pause(context.services.platform.timers, lookAgainMs)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Timers } from '../platform/index.ts'
+import { nextTurn, type Timers } from '../platform/index.ts'
 
 /** Elements that are begun in one turn of the event loop. */
 const perTurn = 500
@@ -15,7 +15,7 @@ export async function inTurns<T, R>(
   if (asked.length <= perTurn) return await Promise.all(asked.map(answer))
   const answers: R[] = []
   for (let first = 0; first < asked.length; first += perTurn) {
-    if (first > 0) await new Promise<void>((resolve) => timers.defer(resolve))
+    if (first > 0) await nextTurn(timers)
     answers.push(...(await Promise.all(asked.slice(first, first + perTurn).map(answer))))
   }
   return answers

@@ -1,5 +1,5 @@
 import type { Offset } from '../base/index.ts'
-import type { Clock, Offload, Timers } from '../platform/index.ts'
+import { type Clock, type Offload, pause, type Timers } from '../platform/index.ts'
 import { BatchView, codecById, openRecordBytesOff, readRecords } from '../protocol/index.ts'
 import type { Pacer } from './pacer.ts'
 import type { PartitionStore, StoreBounds } from './ports.ts'
@@ -75,7 +75,7 @@ async function replayUpTo<M extends StateMachine<R, E>, R, E>(
     if (store.bounds(partition, leaderEpoch) === undefined) return 'not-leader'
     if (committed.highWatermark >= bounds.logEndOffset) break
     pacer.leave()
-    await new Promise<void>((resolve) => timers.set(commitPollMs, resolve))
+    await pause(timers, commitPollMs)
     await pacer.enter()
   }
   return loaded

@@ -8,7 +8,7 @@ import {
   type RuntimeResult,
   type Ticket,
 } from '../coordinator-runtime/index.ts'
-import type { Platform, Time } from '../platform/index.ts'
+import { nextTurn, type Platform, pause, type Time } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { GroupConfig } from './config.ts'
 import type { GroupTimer } from './effects.ts'
@@ -222,7 +222,7 @@ export class GroupCoordinator {
       listedInTurn += list.value.length
       if (listedInTurn < listedPerTurn) continue
       listedInTurn = 0
-      await this.#nextTurn()
+      await nextTurn(this.#options.platform.timers)
     }
     return { ok: true, groups }
   }
@@ -268,9 +268,9 @@ export class GroupCoordinator {
         machine.offsets.deleteTopics(deletion, ticket, now),
       )
       if (result.ok && result.value === 'done') return
-      if (result.ok) await this.#nextTurn()
+      if (result.ok) await nextTurn(this.#options.platform.timers)
       else if (result.reason === 'not-coordinator') return
-      else await new Promise<void>((resolve) => timers.set(deleteTopicsRetryMs, resolve))
+      else await pause(timers, deleteTopicsRetryMs)
     }
   }
 
@@ -278,14 +278,10 @@ export class GroupCoordinator {
   async #inTurns<T, R>(asked: readonly T[], perTurn: number, answer: (each: T) => Promise<R>): Promise<R[]> {
     const answers: Promise<R>[] = []
     for (const each of asked) {
-      if (answers.length > 0 && answers.length % perTurn === 0) await this.#nextTurn()
+      if (answers.length > 0 && answers.length % perTurn === 0) await nextTurn(this.#options.platform.timers)
       answers.push(answer(each))
     }
     return await Promise.all(answers)
-  }
-
-  #nextTurn(): Promise<void> {
-    return new Promise((resolve) => this.#options.platform.timers.defer(resolve))
   }
 
   #run<T>(

@@ -1,4 +1,4 @@
-import type { Clock, Timers } from '../platform/index.ts'
+import { type Clock, nextTurn, type Timers } from '../platform/index.ts'
 
 /** Units of work until others get the event loop: about half a millisecond of it. */
 const turnUnits = 64 * 1024
@@ -33,7 +33,7 @@ export class CleanerPace {
     this.#unitsLeft -= units
     if (this.#unitsLeft > 0) return undefined
     this.#unitsLeft = turnUnits
-    return new Promise((resolve) => this.#timers.defer(resolve))
+    return nextTurn(this.#timers)
   }
 
   /** After a read or write of `bytes`: waits as long as the limit asks for, or until `signal` is aborted. */

@@ -7,6 +7,7 @@
  *   ports.ts        the contract: read it first; every comment there binds both implementations
  *   errors.ts       what they throw
  *   replace-file.ts a small file as a whole, over the port
+ *   waiting.ts      pauses and turns of the event loop, over the port
  *   real/           Node: `createRealPlatform`
  *   memory/         files that live as long as the process: `createMemoryFiles`
  *   manual/         Node, with a clock that a test moves: `createManualPlatform`
@@ -50,3 +51,4 @@ export type {
 export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'
 export { replaceFile } from './replace-file.ts'
+export { nextTurn, pause } from './waiting.ts'

@@ -1,5 +1,5 @@
 import { assert, type Deferred, deferred, messageOf, type Uuid } from '../base/index.ts'
-import type { Clock, Random, Timer, Timers } from '../platform/index.ts'
+import { type Clock, nextTurn, type Random, type Timer, type Timers } from '../platform/index.ts'
 import { RaftLog } from './core/log.ts'
 import { hasVoter } from './core/membership.ts'
 import type { ProgressView } from './core/progress.ts'
@@ -532,7 +532,7 @@ export class RaftNode {
         await this.#maybeAssembleSnapshot(ready)
         delivered = ready.mustSync ? 0 : delivered + ready.committedEntries.length
         if (delivered >= entriesPerTurn) {
-          await new Promise<void>((resolve) => this.#timers.defer(resolve))
+          await nextTurn(this.#timers)
           delivered = 0
         }
       }

@@ -11,7 +11,7 @@ import {
 import type { TopicConfig } from '../config/index.ts'
 import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
-import type { Platform, Timer } from '../platform/index.ts'
+import { nextTurn, type Platform, type Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { BackgroundWork } from './background-work.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
@@ -452,7 +452,7 @@ export class ReplicaManager implements ReplicaService {
     }
     for (const [index, asked] of request.partitions.entries()) {
       if (index % partitionsPerTurn === partitionsPerTurn - 1) {
-        await new Promise<void>((resolve) => this.#options.platform.timers.defer(resolve))
+        await nextTurn(this.#options.platform.timers)
       }
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found

@@ -1,6 +1,6 @@
 import { assert, type BrokerEpoch, messageOf, type Uuid } from '../../base/index.ts'
 import type { BrokerHeartbeatResult, BrokerRegistration, BrokerRun } from '../../controller/index.ts'
-import type { Clock, Timer, Timers } from '../../platform/index.ts'
+import { type Clock, pause, type Timer, type Timers } from '../../platform/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { ControllerRequestKind, ControllerRequests } from '../controller-channel.ts'
 import { CoordinationError } from '../coordination-error.ts'
@@ -88,7 +88,7 @@ export class BrokerLifecycle {
         throw new CoordinationError(reason, result.message)
       }
       logger.warn({ reason }, 'broker registration refused, trying again')
-      await this.#pause(heartbeatIntervalMs)
+      await pause(platform.timers, heartbeatIntervalMs)
     }
   }
 
@@ -98,19 +98,11 @@ export class BrokerLifecycle {
    * @throws CoordinationError 'timed-out' when it is fenced at the deadline
    */
   async unfence(deadlineMs: number): Promise<void> {
-    const { platform, logDirectories } = this.#options
     for (;;) {
       const result = await this.#heartbeat(deadlineMs)
       if (result.ok && !result.fenced) return
-      if (!result.ok || this.#hasDirectoryBack) {
-        await this.register(deadlineMs)
-        continue
-      }
-      if (platform.clock.monotonic() + askAgainMs >= deadlineMs) {
-        const reason = logDirectories().online.length === 0 ? ': none of its log directories works' : ''
-        throw new CoordinationError('timed-out', `The broker is still fenced${reason}`)
-      }
-      await this.#pause(askAgainMs)
+      if (!result.ok || this.#hasDirectoryBack) await this.register(deadlineMs)
+      else await this.#waitFenced(deadlineMs)
     }
   }
 
@@ -128,7 +120,7 @@ export class BrokerLifecycle {
     while (!this.#isStopped && platform.clock.monotonic() < deadlineMs) {
       const result = await this.#heartbeat(deadlineMs)
       if (!result.ok || result.mayStop) return
-      await this.#pause(askAgainMs)
+      await pause(platform.timers, askAgainMs)
     }
   }
 
@@ -170,8 +162,14 @@ export class BrokerLifecycle {
     return result
   }
 
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.platform.timers.set(ms, resolve))
+  /** Until the next question, when that comes before the deadline. */
+  async #waitFenced(deadlineMs: number): Promise<void> {
+    const { platform, logDirectories } = this.#options
+    if (platform.clock.monotonic() + askAgainMs >= deadlineMs) {
+      const reason = logDirectories().online.length === 0 ? ': none of its log directories works' : ''
+      throw new CoordinationError('timed-out', `The broker is still fenced${reason}`)
+    }
+    await pause(platform.timers, askAgainMs)
   }
 }
 

@@ -16,7 +16,7 @@ import type {
   RecordSink,
 } from '../../controller/index.ts'
 import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
-import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
+import { type Clock, pause, type Random, type Timer, type Timers } from '../../platform/index.ts'
 import type { Entry, Leadership, RaftNode, Snapshot } from '../../raft/index.ts'
 import { RpcError } from '../../rpc/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -477,7 +477,7 @@ export class RaftCoordination implements Coordination {
       if (answer.mayBeStored && !repeatable.has(kind)) {
         throw new CoordinationError('outcome-unknown', `The controller changed before ${kind} was stored`)
       }
-      await this.#pause(controllerRetryMs)
+      await pause(this.#options.platform.timers, controllerRetryMs)
     }
   }
 
@@ -505,9 +505,5 @@ export class RaftCoordination implements Coordination {
       this.#logger.debug({ controller, kind, reason: error.message }, 'controller not reached')
       return { ok: false, reason: 'not-controller', mayBeStored: error.reason !== 'connection-refused' }
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.platform.timers.set(ms, resolve))
   }
 }

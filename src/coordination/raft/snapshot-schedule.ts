@@ -1,5 +1,5 @@
 import type { MetadataImage } from '../../metadata/index.ts'
-import type { Clock, Timer, Timers } from '../../platform/index.ts'
+import { type Clock, nextTurn, type Timer, type Timers } from '../../platform/index.ts'
 import type { Entry, LogIndex } from '../../raft/index.ts'
 import { encodeSnapshot } from './metadata-snapshot.ts'
 
@@ -71,8 +71,7 @@ export class SnapshotSchedule {
 
   async #write(): Promise<void> {
     const image = this.#image()
-    const yieldTurn = () => new Promise<void>((resolve) => this.#platform.timers.defer(resolve))
-    const data = await encodeSnapshot(image, yieldTurn)
+    const data = await encodeSnapshot(image, () => nextTurn(this.#platform.timers))
     if (this.#isStopped) return
     try {
       await this.#save(image.index as LogIndex, data)

@@ -82,13 +82,14 @@ describe('BrokerLifecycle', () => {
   })
 
   test('is fenced without a log directory that works, and registers again when it has one', async () => {
+    const broken = setUp({ heartbeat: [fenced] })
+    await broken.simulation.run(broken.lifecycle.register(60_000))
+    await expect(broken.simulation.run(broken.lifecycle.unfence(300))).rejects.toThrow('none of its log directories')
+
     const { simulation, lifecycle, directories, registrations } = setUp({ heartbeat: [fenced, fenced, fenced, active] })
-    const directory = newRun(simulation.host('b').platform).incarnationId
+    const directory = 'A'.repeat(22) as Uuid
     directories.offline = [directory]
     await simulation.run(lifecycle.register(60_000))
-    const refused = setUp({ heartbeat: [fenced] })
-    await simulation.run(refused.lifecycle.register(60_000))
-    await expect(refused.simulation.run(refused.lifecycle.unfence(300))).rejects.toThrow('none of its log directories')
     const unfenced = lifecycle.unfence(60_000)
     await simulation.runFor(60)
     Object.assign(directories, { online: [directory], offline: [] })
