@@ -109,7 +109,8 @@ export function healthOf(topics: readonly TopicMetadata[]): PartitionHealth {
 
 /** Null where nobody tells. */
 export async function describeQuorum(cluster: Cluster): Promise<QuorumDescription | null> {
-  const connection = await cluster.controller() // the one that leads the quorum, where nobody passes the question on
+  // The one that leads the quorum, where nobody passes the question on; one that can't be reached says nothing.
+  const connection = await cluster.controller().catch(() => cluster.any())
   if (!connection.serves(apis.DescribeQuorum)) return null
   const topics = [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }]
   const { topics: answers } = await connection.call(apis.DescribeQuorum, { topics })
