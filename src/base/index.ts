@@ -26,4 +26,5 @@ export {
   uuidToBytes,
   zeroUuid,
 } from './ids.ts'
+export { ownCopy } from './own-copy.ts'
 export { PersistentMap, type PersistentMapEdit } from './persistent-map.ts'

@@ -1,4 +1,4 @@
-import { assert } from '../base/index.ts'
+import { assert, ownCopy } from '../base/index.ts'
 import type { Now, Ticket } from '../coordinator-runtime/index.ts'
 import { ClassicGroup } from './classic-group.ts'
 import type { GroupConfig } from './config.ts'
@@ -357,7 +357,7 @@ export class ClassicGroups {
 
   /** The group becomes Stable when the record is replayed, and all who wait get their assignment when it is committed. */
   #assign(group: ClassicGroup, assignments: SyncGroupRequest['assignments'], effects: Effects): void {
-    const byMember = new Map(assignments.map(({ memberId, assignment }) => [memberId, Buffer.from(assignment)]))
+    const byMember = new Map(assignments.map(({ memberId, assignment }) => [memberId, ownCopy(assignment)]))
     effects.records.push(group.recordWith(byMember, effects.now.wallMs))
     for (const member of group.members.values()) {
       if (answerSync(member, synced(group, byMember.get(member.memberId) ?? noBytes), effects)) {

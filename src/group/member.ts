@@ -1,3 +1,4 @@
+import { ownCopy } from '../base/index.ts'
 import type { Ticket } from '../coordinator-runtime/index.ts'
 import type { GroupMetadata } from './records.ts'
 import type { GroupProtocol, JoinGroupRequest, JoinGroupResponse, SyncGroupResponse } from './types.ts'
@@ -88,7 +89,7 @@ export class Member {
 export function ownProtocols(request: JoinGroupRequest): readonly GroupProtocol[] {
   const byName = new Map<string, GroupProtocol>()
   for (const { name, metadata } of request.protocols) {
-    if (!byName.has(name)) byName.set(name, { name, metadata: Buffer.from(metadata) })
+    if (!byName.has(name)) byName.set(name, { name, metadata: ownCopy(metadata) })
   }
   return [...byName.values()]
 }

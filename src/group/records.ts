@@ -1,4 +1,4 @@
-import { RookeryError, type Uuid } from '../base/index.ts'
+import { ownCopy, RookeryError, type Uuid } from '../base/index.ts'
 import type { RecordCodec } from '../coordinator-runtime/index.ts'
 import {
   decodeMessage,
@@ -150,8 +150,8 @@ function readGroup(bytes: Buffer): GroupMetadata {
     ...value,
     members: value.members.map((member) => ({
       ...member,
-      subscription: Buffer.from(member.subscription),
-      assignment: Buffer.from(member.assignment),
+      subscription: ownCopy(member.subscription),
+      assignment: ownCopy(member.assignment),
     })),
   }
 }

@@ -1,5 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
-import { type BrokerEpoch, type BrokerId, isUuid, messageOf, RookeryError, type Uuid } from '../base/index.ts'
+import { type BrokerEpoch, type BrokerId, isUuid, messageOf, ownCopy, RookeryError, type Uuid } from '../base/index.ts'
 import type { Endpoint, LeaderRecoveryState, MetadataRecord, SupportedFeature } from './records.ts'
 
 /** Bytes that are no metadata records, or records of a newer Rookery than this one. */
@@ -14,9 +14,9 @@ const payloadFormat = 1
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true })
 
-/** The payload of one log entry, or of one chunk of a snapshot: a format byte and a msgpack array of records. */
+/** The payload of one log entry, or of one chunk of a snapshot: a format byte and a msgpack array of records. Entries stay in memory. */
 export function encodeRecords(records: readonly MetadataRecord[]): Buffer {
-  return Buffer.concat([Buffer.of(payloadFormat), packr.pack(records.map(encodeRecord))])
+  return ownCopy(Buffer.of(payloadFormat), packr.pack(records.map(encodeRecord)))
 }
 
 /** Throws `MetadataFormatError` for anything that `encodeRecords` of this version doesn't write. */

@@ -1,4 +1,4 @@
-import { isUuid, type Uuid } from '../../base/index.ts'
+import { isUuid, ownCopy, type Uuid } from '../../base/index.ts'
 import type { Entry, EntryType, LogIndex, Message, NodeId, SnapshotHeader, Term, Voter } from '../../raft/index.ts'
 import {
   type RaftBodies,
@@ -142,7 +142,8 @@ function appendFrom(wire: RaftBodies['append']) {
 function entryFrom(wire: RaftEntry, at: number): Entry {
   const type = (Object.keys(entryTypes) as EntryType[]).find((each) => entryTypes[each] === wire.type)
   if (type === undefined) throw invalid('an entry of a type that this node does not know')
-  return { index: index(at, 'index'), term: natural(wire.term, 'term') as Term, type, data: wire.data }
+  // It stays longer than the message that it came in.
+  return { index: index(at, 'index'), term: natural(wire.term, 'term') as Term, type, data: ownCopy(wire.data) }
 }
 
 function appendAnswerFrom({ index: at, rejection }: RaftBodies['appendAnswer']) {

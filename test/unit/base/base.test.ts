@@ -7,6 +7,7 @@ import {
   deferred,
   isUuid,
   messageOf,
+  ownCopy,
   partitionName,
   RookeryError,
   unreachable,
@@ -83,5 +84,15 @@ describe('ids', () => {
 
   test('a partition is named as its folder is', () => {
     expect(partitionName('orders', 0)).toBe('orders-0')
+  })
+})
+
+describe('ownCopy', () => {
+  test('holds the parts, one after the other, and no other memory', () => {
+    const parts = [Buffer.from([1, 2]), new Uint8Array(0), Buffer.from([3])]
+    const copy = ownCopy(...parts)
+    parts[0]![0] = 9
+    expect([...copy]).toEqual([1, 2, 3])
+    expect(copy.buffer.byteLength).toBe(3)
   })
 })

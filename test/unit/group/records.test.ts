@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type Uuid, zeroUuid } from '../../../src/base/index.ts'
+import { ownProtocols } from '../../../src/group/member.ts'
 import { type GroupRecord, groupRecordCodec } from '../../../src/group/records.ts'
+import type { JoinGroupRequest } from '../../../src/group/types.ts'
 
 // Bytes printed by Apache Kafka 4.4.0's own classes (GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue and
 // MessageUtil of kafka-group-coordinator and kafka-clients).
@@ -154,4 +156,16 @@ describe('A record that is not understood', () => {
     value.fill(0)
     expect(record).toEqual(groupRecord(group))
   })
+})
+
+test('what a group keeps has memory of its own, and keeps no more', () => {
+  const bytes = Buffer.from([1, 2, 3])
+  const decoded = groupRecordCodec.decode(Buffer.from(groupKey, 'hex'), Buffer.from(groupValue, 'hex'))
+  const [member] = decoded!.kind === 'group' ? decoded!.value!.members : []
+  const [protocol] = ownProtocols({ protocols: [{ name: 'range', metadata: bytes }] } as unknown as JoinGroupRequest)
+  expect(member!.subscription).toEqual(bytes)
+  expect(protocol!.metadata).toEqual(bytes)
+  for (const kept of [member!.subscription, member!.assignment, protocol!.metadata]) {
+    expect(kept.buffer.byteLength).toBe(kept.length)
+  }
 })

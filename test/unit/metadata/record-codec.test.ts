@@ -218,3 +218,8 @@ describe('record codec', () => {
     )
   })
 })
+
+test('a payload has memory of its own: entries of the log stay, and a slab around each would too', () => {
+  const payload = encodeRecords([{ type: 'ClusterId', clusterId: 'a-cluster' }])
+  expect(payload.buffer.byteLength).toBe(payload.length)
+})
