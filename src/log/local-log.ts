@@ -224,7 +224,8 @@ export class LocalLog implements PartitionLog {
 
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult> {
     this.#requireOnline()
-    if (!this.#appendQueue.isEmpty) {
+    // A coordinator replays what it appends and so can't wait: offsets are given only now, to whoever comes first.
+    if (!this.#appendQueue.isEmpty && options.origin === 'client') {
       const inTurn = async () => this.#appendWithRoom(await this.#validate(records, options), options)
       return this.#appendQueue.push(this.#appendQueue.drained().then(inTurn))
     }
