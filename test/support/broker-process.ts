@@ -9,6 +9,8 @@ export interface BrokerProcessOptions {
   /** `PLAINTEXT://127.0.0.1:0` by default: a port that is free. */
   readonly listeners?: string
   readonly config?: Readonly<Record<string, string | number>>
+  /** Of the process, on top of the test's own. */
+  readonly env?: Readonly<Record<string, string>>
   /** `ulimit -n`, as a shell sets it; the test's own when left out. */
   readonly maxOpenFiles?: number
 }
@@ -18,14 +20,15 @@ export class BrokerProcess implements AsyncDisposable {
   readonly program: RunningProgram
 
   /** Starts it; `whenServing` tells when it answers. */
-  constructor({ folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {}, maxOpenFiles }: BrokerProcessOptions) {
+  constructor(options: BrokerProcessOptions) {
+    const { folder, listeners = 'PLAINTEXT://127.0.0.1:0', config = {}, env = {}, maxOpenFiles } = options
     const settings = { 'log.dirs': folder, listeners, ...config }
     const overrides = Object.entries(settings).flatMap(([key, value]) => ['--override', `${key}=${value}`])
     const args = [program, 'start', '--log-format', 'json', ...overrides]
     this.program =
       maxOpenFiles === undefined
-        ? startProgram(process.execPath, args)
-        : startProgram('sh', ['-c', `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`, process.execPath, ...args])
+        ? startProgram(process.execPath, args, { env })
+        : startProgram('sh', ['-c', `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`, process.execPath, ...args], { env })
   }
 
   static async start(options: BrokerProcessOptions): Promise<BrokerProcess> {
