@@ -9,6 +9,8 @@ try {
   const report = JSON.parse(readFileSync(process.argv[2], 'utf8'))
   passed = report.numPassedTests
   failed = report.numFailedTests
+  // A worker that died, or an error outside of every test.
+  if (!report.success && failed === 0) failed = 1
 } catch (error) {
   console.error(`The tests left no report: ${error.message}`)
 }

@@ -43,7 +43,6 @@ let failures = 0
 let slowestMs = 0
 for (let seed = first; seed < first + count; seed++) {
   const seedStartedMs = performance.now()
-  if (process.env.DBG) console.log(seed)
   try {
     const result = await run(seed)
     results.push(result)

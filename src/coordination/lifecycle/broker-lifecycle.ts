@@ -33,8 +33,8 @@ export interface BrokerLifecycleOptions {
   readonly onFault: (error: Error) => void
 }
 
-/** Between two questions whether a broker that wants to go may. */
-const shutdownIntervalMs = 50
+/** Between two questions of one that waits for an answer: whether it is unfenced, whether it may go. */
+const askAgainMs = 50
 
 /**
  * One run of a broker, as the controller sees it. States, and what moves between them:
@@ -88,16 +88,29 @@ export class BrokerLifecycle {
         throw new CoordinationError(reason, result.message)
       }
       logger.warn({ reason }, 'broker registration refused, trying again')
-      await new Promise<void>((resolve) => platform.timers.set(heartbeatIntervalMs, resolve))
+      await this.#pause(heartbeatIntervalMs)
     }
   }
 
-  /** Asks to be unfenced until it is so. */
+  /**
+   * Asks to be unfenced until it is so. A broker stays fenced while none of its log directories works.
+   *
+   * @throws CoordinationError 'timed-out' when it is fenced at the deadline
+   */
   async unfence(deadlineMs: number): Promise<void> {
+    const { platform, logDirectories } = this.#options
     for (;;) {
       const result = await this.#heartbeat(deadlineMs)
-      if (!result.ok) await this.register(deadlineMs)
-      else if (!result.fenced) return
+      if (result.ok && !result.fenced) return
+      if (!result.ok || this.#hasDirectoryBack) {
+        await this.register(deadlineMs)
+        continue
+      }
+      if (platform.clock.monotonic() + askAgainMs >= deadlineMs) {
+        const reason = logDirectories().online.length === 0 ? ': none of its log directories works' : ''
+        throw new CoordinationError('timed-out', `The broker is still fenced${reason}`)
+      }
+      await this.#pause(askAgainMs)
     }
   }
 
@@ -115,7 +128,7 @@ export class BrokerLifecycle {
     while (!this.#isStopped && platform.clock.monotonic() < deadlineMs) {
       const result = await this.#heartbeat(deadlineMs)
       if (!result.ok || result.mayStop) return
-      await new Promise<void>((resolve) => platform.timers.set(shutdownIntervalMs, resolve))
+      await this.#pause(askAgainMs)
     }
   }
 
@@ -155,6 +168,10 @@ export class BrokerLifecycle {
     const result = await ask('heartbeat', heartbeat, deadlineMs)
     if (result.ok) this.#reportedOffline = [...new Set([...this.#reportedOffline, ...offline])]
     return result
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.platform.timers.set(ms, resolve))
   }
 }
 

@@ -71,6 +71,31 @@ describe('BrokerLifecycle', () => {
     expect(heartbeats).toHaveLength(12)
   })
 
+  test('asks again at intervals while it is fenced, and gives up at the deadline', async () => {
+    const { simulation, lifecycle, heartbeats } = setUp({ heartbeat: [fenced] })
+    await simulation.run(lifecycle.register(60_000))
+    const unfenced = lifecycle.unfence(1000)
+    await expect(simulation.run(unfenced)).rejects.toMatchObject({ reason: 'timed-out' })
+    expect(simulation.nowMs).toBeLessThan(1000)
+    expect(heartbeats.length).toBeGreaterThan(5)
+    expect(heartbeats.length).toBeLessThan(50)
+  })
+
+  test('is fenced without a log directory that works, and registers again when it has one', async () => {
+    const { simulation, lifecycle, directories, registrations } = setUp({ heartbeat: [fenced, fenced, fenced, active] })
+    const directory = newRun(simulation.host('b').platform).incarnationId
+    directories.offline = [directory]
+    await simulation.run(lifecycle.register(60_000))
+    const refused = setUp({ heartbeat: [fenced] })
+    await simulation.run(refused.lifecycle.register(60_000))
+    await expect(refused.simulation.run(refused.lifecycle.unfence(300))).rejects.toThrow('none of its log directories')
+    const unfenced = lifecycle.unfence(60_000)
+    await simulation.runFor(60)
+    Object.assign(directories, { online: [directory], offline: [] })
+    await simulation.run(unfenced)
+    expect(registrations.map(({ logDirs }) => logDirs)).toEqual([[], [directory]])
+  })
+
   test('waits for the session of another run, as long as it may', async () => {
     const granted = { ok: true, brokerEpoch: 9 as BrokerEpoch }
     const { simulation, lifecycle } = setUp({ registerBroker: [duplicate, duplicate, granted] })
