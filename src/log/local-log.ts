@@ -735,6 +735,7 @@ export class LocalLog implements PartitionLog {
 
   /** What a fault of the disk becomes, which takes the whole directory offline; a bug takes this log, and stays what it is. */
   #fail(error: unknown): unknown {
+    if (this.#state === 'closed') return this.#notOnline() // its files were taken away while they were used
     if (!(error instanceof RookeryError)) {
       const { topic, partition } = this
       this.#environment.logger.error({ topic, partition, error }, 'log stopped by a fault')
