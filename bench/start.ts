@@ -11,10 +11,10 @@ import { createTopic, freePort, runLoad, type StartBroker, startRookery } from '
 import { figure, Table } from './table.ts'
 
 /**
- * start: how soon a broker serves, and what it holds in memory.
+ * start: how soon a broker serves, a command ends, and what a broker holds in memory.
  *
  * Workload: `rookery start` over an empty folder, from the spawn of `node` to the answer to a record that is on the disk; `startBroker()` in an
- * empty program, in memory. `src` is the code as it is developed (types are stripped when it is loaded), `dist` the package, when `npm run build`
+ * empty program, in memory; `rookery topics list` against a broker that runs, from its spawn to its exit. `src` is the code as it is developed (types are stripped when it is loaded), `dist` the package, when `npm run build`
  * has made it. The compile cache is on, and warm from a first run that isn't counted. Then a broker at rest, under 3 GB of load
  * (with `--full`), and with 1,000 partitions under load.
  *
@@ -55,6 +55,7 @@ export async function start(options: StartOptions): Promise<void> {
     timesRow(`${build.name}: node to first acknowledged record`, first.slice(1), 'ms', '< 400')
     const embedded = (await repeat(runs + 1, () => embed(build.module))).slice(1)
     const of = (key: keyof Embedded, unit = 1) => embedded.map((each) => each[key] / unit)
+    timesRow(`${build.name}: rookery topics list`, await shortCommandMs(build.program, directory, runs), 'ms', '< 150')
     timesRow(`${build.name}: import`, of('importMs'), 'ms', '< 150')
     timesRow(`${build.name}: startBroker() after import`, of('startMs'), 'ms', '< 60')
     timesRow(`${build.name}: resident memory with startBroker()`, of('rssBytes', megabyte), 'MB')
@@ -131,8 +132,11 @@ async function repeat<T>(times: number, measure: () => Promise<T>): Promise<T[]>
 
 function exitMs(args: readonly string[]): Promise<number> {
   const beganMs = performance.now()
-  return new Promise((resolve) => {
-    spawn(process.execPath, args, { stdio: 'ignore' }).once('exit', () => resolve(performance.now() - beganMs))
+  return new Promise((resolve, reject) => {
+    spawn(process.execPath, args, { stdio: 'ignore' }).once('exit', (code) => {
+      if (code === 0) resolve(performance.now() - beganMs)
+      else reject(new Error(`${args.join(' ')} ended with code ${code}`))
+    })
   })
 }
 
@@ -162,6 +166,18 @@ async function firstAcknowledgedMs(program: string, parent: string): Promise<num
   const tookMs = performance.now() - beganMs
   await stop()
   return tookMs
+}
+
+/** The first run, which warms the compile cache, isn't counted. */
+async function shortCommandMs(program: string, parent: string, runs: number): Promise<number[]> {
+  const { port, stop } = await rookeryStart(program, parent)
+  try {
+    await produceOne(port)
+    const args = [program, 'topics', 'list', '--bootstrap-server', `127.0.0.1:${port}`]
+    return (await repeat(runs + 1, () => exitMs(args))).slice(1)
+  } finally {
+    await stop()
+  }
 }
 
 const connectRetryMs = 2

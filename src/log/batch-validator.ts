@@ -50,7 +50,8 @@ export function validateBatch(
   assert(codec !== undefined, 'checkHeader refuses an unknown codec')
   // Which time counts is the topic's to say.
   if (view.hasLogAppendTime && config.timestampType !== 'LogAppendTime') view.stampCreateTime()
-  const mustRepack = config.compressionType !== 'producer' && codecNamed(config.compressionType) !== codec
+  const mustRepack =
+    options.origin === 'client' && config.compressionType !== 'producer' && codecNamed(config.compressionType) !== codec
   if (codec === 'none' && !mustRepack)
     return checkRecords(view, view.recordBytes, config, nowMs) ?? stamp(view, config, nowMs)
   const mustOpen = mustRepack || (config.cleanupPolicy.compact && !view.isControl)

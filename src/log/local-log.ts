@@ -224,7 +224,8 @@ export class LocalLog implements PartitionLog {
 
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult> {
     this.#requireOnline()
-    if (!this.#appendQueue.isEmpty) {
+    // A coordinator replays what it appends and so can't wait: offsets are given only now, to whoever comes first.
+    if (!this.#appendQueue.isEmpty && options.origin === 'client') {
       const inTurn = async () => this.#appendWithRoom(await this.#validate(records, options), options)
       return this.#appendQueue.push(this.#appendQueue.drained().then(inTurn))
     }
@@ -734,6 +735,7 @@ export class LocalLog implements PartitionLog {
 
   /** What a fault of the disk becomes, which takes the whole directory offline; a bug takes this log, and stays what it is. */
   #fail(error: unknown): unknown {
+    if (this.#state === 'closed') return this.#notOnline() // its files were taken away while they were used
     if (!(error instanceof RookeryError)) {
       const { topic, partition } = this
       this.#environment.logger.error({ topic, partition, error }, 'log stopped by a fault')

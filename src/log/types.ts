@@ -127,8 +127,8 @@ export interface PartitionLog {
   /**
    * Checks and appends one record set as a leader does: exactly one v2 batch for a client. Stamps base offset and leader
    * epoch into `records` in place. `records` is not kept. Answers at once unless a rule needs the records decompressed;
-   * appends of clients keep their order. A coordinator's batch is uncompressed and is always appended at once, ahead of
-   * appends that wait. Throws `StorageError` when the disk fails.
+   * appends of clients keep their order. A coordinator's batch is uncompressed, stays so, and is always appended at once,
+   * ahead of appends that wait. Throws `StorageError` when the disk fails.
    */
   appendAsLeader(records: Buffer, options: AppendOptions): AppendResult | Promise<AppendResult>
   /**

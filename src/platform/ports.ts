@@ -185,7 +185,10 @@ export interface Offload {
   run<Input, Output>(task: OffloadTask<Input, Output>, input: Input): Promise<Output>
 }
 
-/** A pure function that a worker can load by itself: exported as `name` from the module at `module`. */
+/**
+ * A pure function that a worker can load by itself: exported as `name` from the module at `module`, which `rolldown.config.ts` names
+ * as an entry, so that the package has both.
+ */
 export interface OffloadTask<Input, Output> {
   /** `import.meta.url` of the module that exports `run` under `name`. */
   readonly module: string

@@ -18,6 +18,10 @@ const queuedMaxBytes = 32 * mebibyte
 const config = { 'socket.request.max.bytes': requestMaxBytes, 'queued.max.request.bytes': queuedMaxBytes }
 /** What a node takes without load, its caps for requests and for responses, and room for what is not collected yet. */
 const maxResidentBytes = 640 * mebibyte
+/** Partitions that are made and deleted, so many times, take some 400 MB together, and 10 MB at a time. */
+const churnPartitions = 2000
+const churnRounds = 40
+const maxChurnedBytes = 340 * mebibyte
 
 test('memory stays under its cap, and a neighbour is served, whatever is claimed, held back or packed', async () => {
   await using folder = await temporaryFolder()
@@ -84,6 +88,23 @@ test('memory stays under its cap, and a neighbour is served, whatever is claimed
   expect(await peakResidentBytes(node.program.pid)).toBeLessThan(maxResidentBytes)
   expect((await node.stop()).exitCode).toBe(0)
 }, 240_000)
+
+test('memory that is let go is collected before it is a multiple of what is in use', async () => {
+  await using folder = await temporaryFolder()
+  await using node = await BrokerProcess.start({ folder: folder.path, config })
+  const client = await connect(node.bootstrapServers, 60_000)
+  // What a topic's partitions hold lives for long enough to be old when they are deleted.
+  for (let round = 0; round < churnRounds; round++) {
+    const name = `churn-${round}`
+    const topic = { name, numPartitions: churnPartitions, replicationFactor: 1, assignments: [], configs: [] }
+    const created = await client.request(apis.CreateTopics, 7, { topics: [topic], timeoutMs: 30_000 })
+    expect(created.topics[0]!.errorCode).toBe(ErrorCode.NONE)
+    const deleted = await client.request(apis.DeleteTopics, 5, { topicNames: [name], timeoutMs: 30_000 })
+    expect(deleted.responses[0]!.errorCode).toBe(ErrorCode.NONE)
+  }
+  client.close()
+  expect(await peakResidentBytes(node.program.pid)).toBeLessThan(maxChurnedBytes)
+}, 120_000)
 
 /** Writes and reads all the time; every answer must be without an error. */
 function startNeighbour(client: KafkaClient) {

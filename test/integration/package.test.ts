@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../support/condition.ts'
 import { type Outcome, type RunningProgram, runProgram, startProgram } from '../support/programs.ts'
@@ -84,13 +85,15 @@ test('the tarball has the compiled sources, the documents, the messages between 
   expect(others.sort()).toEqual([...documents, 'proto/node.proto'])
   const compiled = packed.files.map(({ path }) => path).filter((path) => path.startsWith('dist/'))
   const withoutSource = compiled.filter((path) => {
-    const source = path.replace(/^dist\//, 'src/').replace(/(\.d)?\.[jt]s$/, '.ts')
-    return !existsSync(join(root, source))
+    const source = path.replace(/^dist\//, 'src/').replace(/(\.d\.ts|\.js|\.js\.map)$/, '.ts')
+    return !path.startsWith('dist/chunks/') && !existsSync(join(root, source))
   })
   expect(withoutSource).toEqual([])
+  const entries = compiled.filter((path) => path.endsWith('.js') && !path.startsWith('dist/chunks/'))
+  expect(entries.sort()).toEqual(['dist/cli/main.js', 'dist/index.js', 'dist/vitest.js'])
   expect(compiled).toContain('dist/index.d.ts')
   expect(compiled.filter((path) => path.includes('simulated'))).toEqual([])
-  expect(packed.size).toBeLessThan(1_000_000)
+  expect(packed.size).toBeLessThan(1_500_000)
 })
 
 describe('the installed package', () => {
@@ -187,6 +190,20 @@ describe('the installed package', () => {
       expect(stdout).toMatch(/^payments +\d +\d+ +\d+ +0 /m)
     }, 120_000)
 
+    test('loads little for a short command', async ({ skip }) => {
+      skip(missing !== undefined, missing)
+      const hook = join(project, 'hook.mjs')
+      await writeFile(hook, loadedFiles)
+      const args = [installed('rookery/dist/cli/main.js'), 'topics', 'list', '-b', bootstrapServers]
+      const { exitCode, stderr, output } = await node('--import', pathToFileURL(hook).href, ...args)
+      expect(exitCode, output).toBe(0)
+      const loaded = JSON.parse(/^LOADED (.*)$/m.exec(stderr)?.[1] ?? '[]') as { name: string; bytes: number }[]
+      expect(loaded.map(({ name }) => name)).toContain('dist/cli/main.js')
+      // All of it are 1.5 MB, in a hundred files before they were bundled.
+      expect(loaded.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(400_000)
+      expect(loaded.length).toBeLessThan(40)
+    })
+
     test("takes README's first program", async ({ skip }) => {
       skip(missing !== undefined, missing)
       const path = join(project, 'hello.mjs')
@@ -205,6 +222,18 @@ describe('the installed package', () => {
     })
   })
 })
+
+/** Tells which files of the package were loaded. */
+const loadedFiles = `import { registerHooks } from 'node:module'
+const loaded = []
+registerHooks({ load(url, context, next) {
+  const result = next(url, context)
+  const name = /\\/rookery\\/(dist\\/.*)/.exec(url)?.[1]
+  if (name !== undefined) loaded.push({ name, bytes: result.source.length })
+  return result
+} })
+process.on('exit', () => console.error('LOADED ' + JSON.stringify(loaded)))
+`
 
 const targetOptions = { module: 'nodenext', target: 'es2024', lib: ['es2024', 'esnext.disposable'], types: ['node'] }
 

@@ -9,13 +9,14 @@ export interface BrokerProcessOptions {
   /** `PLAINTEXT://127.0.0.1:0` by default: a port that is free. */
   readonly listeners?: string
   readonly config?: Readonly<Record<string, string | number>>
+  /** Of the process, on top of the test's own. */
+  readonly env?: Readonly<Record<string, string>>
   /** `ulimit -n`, as a shell sets it; the test's own when left out. */
   readonly maxOpenFiles?: number
   /** A command that runs the one given to it: `['nsenter', '-t', '7']`. */
   readonly within?: readonly string[]
   /** Options of Node itself. */
   readonly nodeOptions?: readonly string[]
-  readonly env?: Readonly<Record<string, string>>
 }
 
 /** `rookery start` in a process of its own, as a user runs it. */

@@ -136,6 +136,8 @@ export class HostileFrames {
   readonly #choices: Choices
   readonly #known: Acquaintance
   #correlationId = 0
+  /** An array of the frame being made was repeated: once more within it would make gigabytes. */
+  #hasRepeated: boolean = false
 
   constructor(seed: number, known: Acquaintance) {
     this.#choices = new Choices(seed)
@@ -166,6 +168,7 @@ export class HostileFrames {
     const version = min + choices.int(max - min + 1)
     const correlationId = this.#correlationId++
     const clientId = choices.chance(0.02) ? 'x'.repeat(30_000) : choices.of(['fuzz', null, '', '__admin_client'])
+    this.#hasRepeated = false
     const body = this.#struct(served.api.request.fields, version, 0) as MessageInput<ApiMessage>
     const bytes = Buffer.concat(encodeRequest(served.api.request, version, { correlationId, clientId }, body))
     return { bytes, what: `${served.api.name} v${version} #${correlationId}` }
@@ -255,7 +258,10 @@ export class HostileFrames {
     if (depth === 0 && choices.chance(0.03)) count = choices.of([20, 100])
     const elements = Array.from({ length: count }, make)
     // The same thing asked for many times.
-    if (count > 0 && choices.chance(0.02)) for (let i = 0; i < 1000; i++) elements.push(elements[0])
+    if (count > 0 && choices.chance(0.02) && !this.#hasRepeated) {
+      this.#hasRepeated = true
+      for (let i = 0; i < 1000; i++) elements.push(elements[0])
+    }
     return elements
   }
 

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import { messageOf } from '../../base/index.ts'
 import { ConfigError, type ConfigProblem, type ParsedConfig, parseConfig } from '../../config/index.ts'
 import { CoordinationError } from '../../coordination/index.ts'
@@ -28,10 +29,19 @@ export interface StartOptions {
 }
 
 /**
+ * V8 takes half of a large machine's memory for its own: what was let go lies for minutes, and a node that clients keep busy grew to
+ * more than a gigabyte of which 100 MB were in use. With these the old generation is collected (beside the event loop, as
+ * always) when it has grown by half, and by a twentieth of what V8 would allow at first. A V8 without one of them
+ * says so on the standard error, and goes on.
+ */
+const collectionFlags = ['--heap-growing-percent=50', '--incremental-marking-soft-trigger=10']
+
+/**
  * Runs a broker until a signal or a fault ends it. Resolves when it has stopped cleanly, with the exit code set. Throws
  * `ConfigError` with everything that is wrong with settings and topics, or the fault that kept it from starting.
  */
 export async function start(options: StartOptions): Promise<void> {
+  for (const flag of collectionFlags) setFlagsFromString(flag)
   const { config, topics } = await readSettings(options)
   // A reader of the log that goes away (`npm start | head`) is no reason to stop.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)

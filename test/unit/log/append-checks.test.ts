@@ -287,6 +287,20 @@ describe('records that must be unpacked', () => {
     expect(settled.map((result) => (result.ok ? result.baseOffset : result))).toEqual([0, 2, 3, 5])
   })
 
+  test("a coordinator's batch is appended at once, ahead of those that are being unpacked", async () => {
+    const log = await newLog({ 'cleanup.policy': 'compact' })
+    const unpacked = log.appendAsLeader(packed('gzip'), { leaderEpoch: epoch, origin: 'client' })
+    const coordinators = log.appendAsLeader(good(), { leaderEpoch: epoch, origin: 'coordinator' })
+    expect(coordinators).toMatchObject({ ok: true, baseOffset: 0, lastOffset: 2 })
+    expect(await simulation.run(Promise.resolve(unpacked))).toMatchObject({ ok: true, baseOffset: 3 })
+  })
+
+  test("a coordinator's batch stays as it is, whatever the topic's compression.type", async () => {
+    const log = await newLog({ 'cleanup.policy': 'compact', 'compression.type': 'gzip' })
+    const result = log.appendAsLeader(good(), { leaderEpoch: epoch, origin: 'coordinator' })
+    expect(result).toMatchObject({ ok: true, baseOffset: 0, lastOffset: 2 })
+  })
+
   test('a bomb for the worker threads leaves the process alone', async () => {
     const platform = createRealPlatform()
     const path = await platform.files.makeTemporaryDirectory('rookery-log-')

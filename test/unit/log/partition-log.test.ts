@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { LeaderEpoch, Offset } from '../../../src/base/index.ts'
-import type { LogManager, PartitionLog } from '../../../src/log/index.ts'
+import { type LogManager, type PartitionLog, StorageError } from '../../../src/log/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView, buildBatch } from '../../../src/protocol/index.ts'
 import { appended, batchOf, directory, type Keys, offsetsOf, openLog, openLogs, read, readAll } from './support.ts'
@@ -450,5 +450,33 @@ describe('deleting records', () => {
     await start()
     fill(2)
     await expect(log.deleteRecordsBefore(3, 2)).rejects.toThrow('up to the high watermark')
+  })
+})
+
+describe('a log that is deleted while it is used', () => {
+  const uses: [string, (log: PartitionLog) => unknown][] = [
+    ['a read', (log) => log.read({ fetchOffset: 0, endOffset: 400, maxBytes: 1000, minOneBatch: true })],
+    ['a search for a time', (log) => log.offsetForTimestamp(nowMs(), 400)],
+    ['a search for the largest time', (log) => log.offsetOfMaxTimestamp(400)],
+    ['a truncation', (log) => log.truncateTo(100)],
+    ['a sync', (log) => log.flush()],
+  ]
+  test.each(uses)('tells %s, at whatever step, that it is closed', async (_name, use) => {
+    for (let steps = 0; steps < 12; steps++) {
+      await start({ 'internal.segment.bytes': 1000, 'flush.messages': 1_000_000 })
+      fill(200)
+      await simulation.run(log.flush())
+      log.setHighWatermark(log.logEndOffset)
+      fill(1)
+      const used = Promise.resolve(use(log)).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      for (let step = 0; step < steps; step++) await Promise.resolve()
+      await simulation.run(logs.delete('orders', 0))
+      const error = await simulation.run(used)
+      if (error !== undefined) expect(error).toBeInstanceOf(StorageError)
+      await simulation.run(logs.close())
+    }
   })
 })
