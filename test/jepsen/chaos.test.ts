@@ -43,6 +43,8 @@ describeWithPeer('kcat', 'kcat', (kcat) => {
       await cluster.createTopic(topic, 1)
       const servers = ['-b', [...cluster.addresses.values()].join(',')]
       const idempotent = ['-X', 'enable.idempotence=true', '-X', 'acks=all', '-X', 'linger.ms=1']
+      // kcat gives up when no broker is connected. By itself it connects to one again only when it has to, and slowly.
+      const connected = ['-X', 'enable.sparse.connections=false', '-X', 'reconnect.backoff.max.ms=200']
       const producer = startProgram(kcat.command, [
         ...kcat.args,
         '-P',
@@ -52,6 +54,7 @@ describeWithPeer('kcat', 'kcat', (kcat) => {
         '-p',
         '0',
         ...idempotent,
+        ...connected,
       ])
       let written = 0
       const timer = setInterval(() => producer.write(`record ${written++}\n`), 5)
