@@ -102,6 +102,7 @@ export class ReplicaManager implements ReplicaService {
   readonly #background: BackgroundWork
   #image: MetadataImage | undefined
   #lagTimer: Timer | undefined
+  #isStopped = false
 
   constructor(options: ReplicaManagerOptions) {
     const { platform, logger, localId, brokerEpoch } = options
@@ -111,8 +112,12 @@ export class ReplicaManager implements ReplicaService {
     this.#background = new BackgroundWork(platform.clock, platform.timers)
   }
 
-  /** Nothing is fetched, and no ISR changed, any more. Partitions stay as they are. */
+  /**
+   * Nothing is fetched, and no ISR changed, any more. Partitions stay as they are; those whose logs open from now on, in a
+   * folder that has room again, begin nothing: it would keep the process from ending.
+   */
   stop(): void {
+    this.#isStopped = true
     this.#lagTimer?.cancel()
     this.#isrChanges.stop()
     this.#fetchers.stop()
@@ -225,7 +230,7 @@ export class ReplicaManager implements ReplicaService {
     const wasLeader = partition.isLeader
     const previousEpoch = partition.leaderEpoch
     partition.applyImage(image)
-    this.#fetchers.follow(partition, image)
+    if (!this.#isStopped) this.#fetchers.follow(partition, image)
     if (partition.isLeader && image.replicas.length > 1) this.#watchLag()
     if (wasLeader && previousEpoch !== partition.leaderEpoch) this.#tellResigned(partition, previousEpoch)
     if (partition.isLeader && (!wasLeader || previousEpoch !== partition.leaderEpoch)) {
@@ -265,7 +270,7 @@ export class ReplicaManager implements ReplicaService {
 
   /** Looks at the followers' lag twice within the time that they may have. */
   #watchLag(): void {
-    if (this.#lagTimer !== undefined) return
+    if (this.#lagTimer !== undefined || this.#isStopped) return
     const { platform, maxLagMs } = this.#options
     const look = (): void => {
       for (const { partition } of this.#hosted.values()) partition?.shrinkIsr(maxLagMs)

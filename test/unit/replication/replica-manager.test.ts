@@ -429,3 +429,22 @@ test('ReplicaManager.empty() rejects when a log cannot be deleted, and the parti
   await expect(manager.empty([orders], image)).rejects.toThrow('EIO')
   expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
 })
+
+test.each([
+  ['follows', [self, 2 as BrokerId], 2 as BrokerId],
+  ['leads', [self, 2 as BrokerId], self],
+])(
+  'ReplicaManager begins nothing for a partition that it %s from the time it was stopped',
+  async (_what, isr, leader) => {
+    const opening = Promise.withResolvers<FakeLog>()
+    const { log, time, manager } = setUp(() => opening.promise)
+    const [partition] = orders.partitions
+    const topic = { ...orders, partitions: [{ ...partition!, replicas: isr, isr, leader }] }
+    manager.applyDelta(delta({ changedTopics: new Map([[ordersId, { topic, partitions: new Set([0]) }]]) }), image)
+    time.advance(0)
+    manager.stop()
+    opening.resolve(log) // as those of a folder do that has room again
+    for (let turns = 0; turns < 5; turns++) await turn()
+    expect(time.pendingCount).toBe(0)
+  },
+)
