@@ -29,7 +29,7 @@ import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestH
 import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
-import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
+import { loadGrpcNetwork, loadNodeMessages, loadTls, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
@@ -359,7 +359,7 @@ class Node implements RunningNode {
 
   /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
   async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
-    const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
+    const { platform, logger, loadPeerServices = () => loadGrpcServices(this.#config, platform) } = this.#options
     if (this.#config.isAlone) return undefined
     const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
     this.#peers = peers
@@ -672,8 +672,14 @@ function ticksOf(ms: number): number {
   return Math.max(minElectionTicks, Math.ceil(ms / raftTickMs))
 }
 
-async function loadGrpcServices(): Promise<PeerServices> {
-  const [network, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
+/** Throws `ConfigError` for keys and certificates that can't be used. */
+async function loadGrpcServices({ controllerTls, roles }: ParsedConfig, platform: Platform): Promise<PeerServices> {
+  const { files, clock } = platform
+  const tls =
+    controllerTls === undefined
+      ? undefined
+      : await loadTls(controllerTls, { files, nowMs: clock.now(), listens: roles.controller })
+  const [network, messages] = await Promise.all([loadGrpcNetwork(tls), loadNodeMessages()])
   return { network, messages }
 }
 
