@@ -161,7 +161,7 @@ class GrpcChannel implements RpcChannel {
 
 /** What gRPC says of a connection that could not be made, without what is always the same. */
 function readable(details: string): string {
-  const text = details.replace(/\s*Resolution note:\s*$/, '')
+  const text = details.replace(/\s*Resolution note:\s*$/, '').replace(/Last error: Error( \[\w+\])?: /, 'Last error: ')
   if (/wrong version number|packet length too long/.test(text)) return 'No TLS there: the peer speaks without it'
   return tlsText(text)
 }

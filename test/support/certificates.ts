@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { TlsConfig } from '../../src/config/index.ts'
+import { createRealPlatform } from '../../src/platform/index.ts'
+import { loadTls, type TlsIdentity } from '../../src/rpc/index.ts'
 
 /** A CA in a folder, made with openssl. */
 export interface Authority {
@@ -83,4 +86,34 @@ export function createAuthority(folder: string, caName: string): Authority {
       }
     },
   }
+}
+
+/** What a node with such a certificate has, that trusts the CA and asks for certificates. */
+export async function tlsOf(
+  trusted: Authority,
+  own: Issued | string | undefined,
+  changes: Partial<TlsConfig> & { readonly nowMs?: number } = {},
+): Promise<TlsIdentity> {
+  const issued = typeof own === 'string' ? trusted.issue(own) : own
+  const { files, clock } = createRealPlatform()
+  const { nowMs = clock.now(), ...config } = changes
+  const location = (key: string, text: string) => ({ key, text })
+  return await loadTls(
+    {
+      keyStore:
+        issued === undefined
+          ? undefined
+          : {
+              type: 'PEM',
+              location: location('ssl.keystore.location', issued.keyStoreFile),
+              keyPassword: undefined,
+            },
+      trustStore: { location: location('ssl.truststore.location', trusted.file) },
+      clientAuth: 'required',
+      checksHostNames: true,
+      versions: ['TLSv1.2', 'TLSv1.3'],
+      ...config,
+    },
+    { files, nowMs, listens: true },
+  )
 }
