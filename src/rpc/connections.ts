@@ -98,7 +98,9 @@ export class Connections {
       if (!speaksTls && tls === undefined) return onConnection(socket)
       if (speaksTls) {
         this.#options.onRefused(remote, 'It speaks TLS, and this listener does not')
-        return void socket.destroy()
+        // Anything that is no TLS tells the caller so; an end alone could mean much else.
+        socket.resume().end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
+        return void socket.setTimeout(greetingTimeoutMs, () => socket.destroy())
       }
       const reason = 'It speaks without TLS, and this listener has the protocol SSL'
       if (first[0] === http2Preface) this.#refuse(socket, remote, reason)
