@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { resolve } from 'node:path'
 import { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions, type SecureVersion, TLSSocket } from 'node:tls'
 import { messageOf } from '../base/index.ts'
@@ -186,7 +187,7 @@ async function readText(location: NamedText, files: Files): Promise<NamedText> {
 async function readBytes(location: NamedText, files: Files): Promise<Buffer> {
   let bytes: Buffer | undefined
   try {
-    bytes = await files.readFile(location.text, maxFileBytes)
+    bytes = await files.readFile(resolve(location.text), maxFileBytes)
   } catch (error) {
     throw fault(location.key, `${nameOf(location)}: the file cannot be read: ${messageOf(error)}`, error)
   }

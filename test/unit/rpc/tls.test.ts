@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ConfigError, type KeyStoreConfig, type TlsConfig } from '../../../src/config/index.ts'
 import { type Authority, createAuthority, type Issued, openssl, tlsOf } from '../../support/certificates.ts'
@@ -83,6 +83,11 @@ describeWithPeer('openssl', 'keys and certificates', () => {
       })
       expect(identity.context.cert).toBe(textOf('node.crt'))
       expect(identity.context.ca).toEqual([textOf('ca.crt')])
+    })
+
+    test('from where the process runs when the path is relative', async () => {
+      const path = relative(process.cwd(), node.keyStoreFile)
+      expect(await read({ keyStore: pemAt(path) })).toMatchObject({ hasCertificate: true })
     })
 
     test('from a file of type PKCS12', async () => {
