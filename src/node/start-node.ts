@@ -474,6 +474,14 @@ class Node implements RunningNode {
         onConnected: (node) => coordination.onNodeConnected(node as number as BrokerId),
         onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
       })
+      const watch = peers.watchBrokers({
+        placeOf: (node, run) => brokerPlaceOf(coordination.image, node, run, values.interBrokerListenerName),
+        onConnected: (node) => coordination.onNodeConnected(node as BrokerId),
+        onCrashed: (node) => coordination.onNodeCrashed(node as BrokerId),
+      })
+      coordination.onMetadata(({ changedBrokers }) => {
+        if (changedBrokers.size > 0) watch.look()
+      })
     }
     this.#stops.push(() => coordination.stop())
     if (identity?.voters?.[0]?.id === id) this.#electFirst(raft)
@@ -697,6 +705,27 @@ function contactsOf(peers: NodePeers): PeerContact[] {
   return peers.transport.signs.map(({ id, ...sign }) => ({ brokerId: id as number as BrokerId, ...sign }))
 }
 
+/**
+ * Where a run of a broker listens for other brokers; undefined where that run is not registered, or is reached wherever it was dialled.
+ * Controllers may not know which listener brokers use: then it is the first.
+ */
+function brokerPlaceOf(
+  image: MetadataImage,
+  node: number,
+  run: Uuid,
+  listenerName: string | null,
+): Endpoint | undefined {
+  const broker = image.cluster.broker(node as BrokerId)
+  if (broker === undefined || broker.incarnationId !== run) return undefined
+  const wanted = listenerName?.toUpperCase()
+  const endpoint = broker.endpoints.find(({ name }) => name === wanted) ?? broker.endpoints[0]
+  return endpoint === undefined || isEveryAddress(endpoint.host) ? undefined : endpoint
+}
+
+function isEveryAddress(host: string): boolean {
+  return host === '::' || host === '0.0.0.0' || host === ''
+}
+
 /** Directories that could not even be opened have no id, and are not registered. */
 function directoryStates(logs: LogManager): { readonly online: readonly Uuid[]; readonly offline: readonly Uuid[] } {
   const known = logs.directories().flatMap(({ directoryId, error }) => (directoryId ? [{ directoryId, error }] : []))
@@ -712,5 +741,5 @@ function stampingClock({ rules }: NodeTime, { clock }: Platform): Clock {
 
 /** A host that this machine itself can connect to. */
 function reachable(host: string): string {
-  return host === '::' || host === '0.0.0.0' || host === '' ? 'localhost' : host
+  return isEveryAddress(host) ? 'localhost' : host
 }

@@ -19,6 +19,9 @@ export interface AcceptedStreamsOptions {
   readonly identity: () => NodeIdentity
   /** A node called that this one talks to. */
   readonly onCall?: (hello: Hello) => void
+  /** A node opened a stream for messages to this one, and the last that it had has closed. */
+  readonly onOpened?: (hello: Hello) => void
+  readonly onClosed?: (nodeId: number) => void
   /** `message.from` is who the hello named. Throws `RpcError` ('invalid-message') for what makes no sense. */
   readonly onRaft: (message: RaftMessage) => void
 }
@@ -85,7 +88,8 @@ export class AcceptedStreams {
       },
       onClose: () => {
         timer.cancel()
-        if (caller !== undefined) this.#callers.delete(caller)
+        if (caller === undefined || !this.#callers.delete(caller) || this.isOpenTo(caller.hello.nodeId)) return
+        this.#options.onClosed?.(caller.hello.nodeId)
       },
     }
   }
@@ -140,6 +144,7 @@ export class AcceptedStreams {
     const caller = { hello, method, stream, lastHeardMs: platform.clock.monotonic() }
     this.#callers.add(caller)
     this.#options.onCall?.(hello)
+    if (method === 'Converse') this.#options.onOpened?.(hello)
     stream.send(messages.peerMessage.encode({ hello: helloTo(hello.nodeId, identity()) }))
     return caller
   }
