@@ -108,6 +108,17 @@ describe('startCluster', () => {
     await cluster.waitForInSync(inTime)
   })
 
+  test('replaces a killed broker that has no vote long before its session ends', async () => {
+    const config = { 'broker.session.timeout.ms': 60_000 }
+    await using cluster = await startCluster({ brokers: 3, controllers: 1, topics: [topic], config })
+    await cluster.waitForInSync(inTime)
+    const leader = cluster.leaderOf(topic, 0)!
+    await cluster.node(leader).kill()
+    await until(() => ![leader, null, undefined].includes(cluster.leaderOf(topic, 0)), 'another broker leads', 10_000)
+    await cluster.node(leader).start()
+    await cluster.waitForInSync(inTime)
+  })
+
   test('serves a client of kafkajs through the death of a leader', async () => {
     await using cluster = await startCluster({ topics: [topic] })
     const retry = { initialRetryTime: 50, maxRetryTime: 500, retries: 20 }
