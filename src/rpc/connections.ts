@@ -23,6 +23,9 @@ const greetingTimeoutMs = 5000
 const tlsHandshake = 0x16
 /** The first byte of HTTP/2. */
 const http2Preface = 0x50
+const portAttempts = 5
+/** The codes of a system that has not the address. */
+const missingAddress: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'])
 /** gRPC's FAILED_PRECONDITION. */
 const refusedStatus = '9'
 
@@ -39,31 +42,43 @@ export class Connections {
     this.#options = options
   }
 
-  /** The port, on each address of the host. Rejects with the system's error. */
+  /** The port, on each address of the host that this machine has. Rejects with the system's error. */
   async listen(): Promise<number> {
     const { host, port } = this.#options.at
-    const addresses = isIP(host) !== 0 ? [host] : (await lookup(host, { all: true })).map(({ address }) => address)
-    let bound = port
-    let failure: unknown
-    for (const address of new Set(addresses)) {
+    const found = isIP(host) !== 0 ? [host] : (await lookup(host, { all: true })).map(({ address }) => address)
+    const addresses = [...new Set(found)]
+    for (let attempt = 1; ; attempt++) {
       try {
-        bound = await this.#listenAt(address, bound)
+        return await this.#listenAtAll(addresses, port)
       } catch (error) {
-        failure ??= error
-        // `localhost` may have an address that this machine doesn't, but a port of another program is nobody's.
-        if (this.#servers.length > 0 && (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') continue
-        if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') break
+        this.close()
+        // A free port of the first address may be taken at the second.
+        const isTaken = codeOf(error) === 'EADDRINUSE'
+        if (!isTaken || port !== 0 || attempt === portAttempts) throw error
       }
     }
-    if (this.#servers.length > 0 && (failure as NodeJS.ErrnoException | undefined)?.code !== 'EADDRINUSE') return bound
-    this.close()
-    throw failure
   }
 
   /** With every connection. */
   close(): void {
-    for (const server of this.#servers) server.close()
+    for (const server of this.#servers.splice(0)) server.close()
     for (const socket of this.#open) socket.destroy()
+  }
+
+  async #listenAtAll(addresses: readonly string[], port: number): Promise<number> {
+    let bound = port
+    let missing: unknown
+    for (const address of addresses) {
+      try {
+        bound = await this.#listenAt(address, bound)
+      } catch (error) {
+        if (!missingAddress.has(codeOf(error))) throw error
+        missing = error // `localhost` may have an address that this machine has not
+      }
+    }
+    if (this.#servers.length > 0) return bound
+    if (addresses[0] === '::') return await this.#listenAt('0.0.0.0', port) // a machine without IPv6
+    throw missing
   }
 
   #listenAt(host: string, port: number): Promise<number> {
@@ -126,6 +141,7 @@ export class Connections {
       this.#options.onRefused(remote, handshakeFailure(error))
     })
     server.on('secureConnection', (secured) => {
+      secured.on('error', () => undefined) // its end says it all
       const reason = refusalOf(secured, clientAuth)
       if (reason === undefined) this.#options.onConnection(secured)
       else this.#refuse(secured, remote, reason)
@@ -181,6 +197,10 @@ function handshakeFailure(error: NodeJS.ErrnoException): string {
     return 'It ended the handshake: maybe it does not trust the certificate of this node, or misses its name in it'
   }
   return `No TLS with it: ${tlsText(error)}`
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException).code
 }
 
 /** OpenSSL's text without its address in memory and the line of its source. */

@@ -199,9 +199,9 @@ function nameOf({ key, text }: NamedText): string {
   return `${key}=${text}`
 }
 
-/** On one line, as openssl shows it. */
+/** On one line, as openssl shows it. Whoever connects may show one of any length. */
 export function subjectOf({ subject, serialNumber }: X509Certificate): string {
-  return subject?.replaceAll('\n', ', ') || `number ${serialNumber}`
+  return (subject?.replaceAll('\n', ', ') || `number ${serialNumber}`).slice(0, 200)
 }
 
 function fault(key: string, message: string, cause?: unknown): ConfigError {

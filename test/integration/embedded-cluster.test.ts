@@ -15,6 +15,13 @@ function startWorkload(cluster: Cluster): Promise<ClusterWorkload> {
   return ClusterWorkload.start({ addresses, topic, partitionCount, groupId: 'followers' })
 }
 
+const pem = (name: string) => ({ [`ssl.${name}.type`]: 'PEM', [`ssl.${name}.location`]: 'any.pem' })
+const withTls = {
+  'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:SSL',
+  ...pem('keystore'),
+  ...pem('truststore'),
+}
+
 const inTime = { timeoutMs: 20_000 }
 
 describe('startCluster', () => {
@@ -140,6 +147,7 @@ describe('startCluster', () => {
     [{ nodes: 1 }, 'nodes: 1: allowed is 2 to 9'],
     [{ config: { 'node.id': 3 } }, 'node.id: a cluster in one process sets it'],
     [{ config: { 'log.dirs': '/data' } }, 'log.dirs: the folder for data is the option storage'],
+    [{ config: withTls }, 'CONTROLLER:SSL: nodes in one process talk without TLS'],
     [{ config: { 'num.partition': 3 } }, 'did you mean num.partitions'],
     [{ topics: [{ name: 'one', replicationFactor: 0 }] }, '0 replicas: allowed is 1 or more'],
     [{ topics: [{ name: 'one', replicationFactor: 4 }] }, 'one'],
