@@ -115,5 +115,5 @@ describeWithPeer('openssl', 'a cluster whose nodes talk over TLS', () => {
     expect(exitCode, output).toBe(2)
     const key = 'listener.name.controller.ssl.keystore.location'
     expect(output).toContain(`rookery: ${key}=${late.keyStoreFile}: its certificate CN=late has expired, on 2020-02-01`)
-  })
+  }, 60_000)
 })
