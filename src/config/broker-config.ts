@@ -14,6 +14,7 @@ import {
   type ServerAddress,
 } from './quorum.ts'
 import { type ConfigInput, readSources, type Setting, type SettingSource } from './sources.ts'
+import { namesTls, resolveTls, type TlsConfig } from './tls.ts'
 import { type TopicDefaults, topicConfigOf } from './topic-config.ts'
 import { brokerSynonymsOf, topicKeys } from './topic-keys.ts'
 
@@ -34,6 +35,8 @@ export interface ParsedConfig extends TopicDefaults {
   readonly listeners: readonly ListenerConfig[]
   /** Where the metadata quorum is served; empty for a node that is a quorum of its own and was given none, or is no controller. */
   readonly controllerListeners: readonly ListenerConfig[]
+  /** How this node and controllers talk to each other; undefined: without TLS, or there is no other node. */
+  readonly controllerTls: TlsConfig | undefined
   /** The name of the one of `listeners` that brokers use among themselves; '' without any. */
   readonly interBrokerListenerName: string
   /** Who votes, for good. Empty: `quorumBootstrapServers` say where voters are found. */
@@ -70,6 +73,7 @@ export interface ConfigEntry {
 export function parseConfig(input: ConfigInput = {}): ParsedConfig {
   const problems: ConfigProblem[] = []
   const settings = readSources(input, problems)
+  const given: ReadonlyMap<string, Setting> = new Map(settings)
   const unused = takeUnused(settings, problems)
   const { values, entries } = readValues(settings, problems)
   if (problems.length > 0) throw new ConfigError(problems)
@@ -89,6 +93,11 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
   const quorum = { values, nodeId, roles, voters, controllerListenerCount: listeners.controller.length }
   checkQuorum(quorum, problems)
   checkContradictions(values, problems)
+  const { controllerSecurity } = listeners
+  const usesTls = controllerSecurity?.protocol === 'SSL' && !isAlone(quorum)
+  const tls = usesTls
+    ? resolveTls({ listenerName: controllerSecurity.name, listens: roles.controller, given, entries }, problems)
+    : undefined
   if (problems.length > 0) throw new ConfigError(problems)
 
   const configuredDirs = values.logDirs ?? values.logDir
@@ -103,12 +112,13 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
     metadataLogDir,
     listeners: Object.freeze(listeners.client),
     controllerListeners: Object.freeze(listeners.controller),
+    controllerTls: tls?.config,
     interBrokerListenerName: listeners.interBrokerName,
     quorumVoters: voters,
     quorumBootstrapServers,
     requestMemoryBytes: requestMemoryBytesOf(values),
     entries,
-    unused,
+    unused: tls === undefined ? withIdleTls(unused, given) : Object.freeze(unused.filter((key) => !tls.used.has(key))),
     topicDefaultTexts,
     topicDefaults: topicConfigOf(new Map(), topicDefaultTexts),
   })
@@ -126,6 +136,12 @@ function takeUnused(settings: Map<string, Setting>, problems: ConfigProblem[]): 
     else problems.push({ key, message: unknownKey(key, place) })
   }
   return Object.freeze(unused.sort())
+}
+
+/** Where nothing speaks TLS, what was set for it is named with what else has no effect. */
+function withIdleTls(unused: readonly string[], given: ReadonlyMap<string, Setting>): readonly string[] {
+  const idle = [...given.keys()].filter((key) => declared.has(key) && namesTls(key))
+  return Object.freeze([...unused, ...idle].sort())
 }
 
 function unknownKey(name: string, place: string): string {

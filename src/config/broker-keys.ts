@@ -8,6 +8,7 @@ import {
   list,
   long,
   maxLong,
+  password,
   short,
   string,
   type ValuesOf,
@@ -19,7 +20,7 @@ export const rackAwareSelector = 'org.apache.kafka.common.replica.RackAwareRepli
 /**
  * The keys of one node that Rookery acts on, with Kafka's names, types, limits and defaults; `kafkaDefault` and
  * `singleNodeDefault` mark the defaults that differ. Kafka's other keys are accepted and named at start. `dynamic` as in Kafka, but
- * for the listeners, which stay as they are while a node runs.
+ * for the listeners and what TLS they speak, which stay as they are while a node runs.
  */
 export const brokerKeys = declareKeys({
   // Who this node is.
@@ -107,6 +108,57 @@ export const brokerKeys = declareKeys({
     default: 'PLAINTEXT',
     oneOf: ['PLAINTEXT'],
     doc: 'The security protocol among brokers; only PLAINTEXT is built yet',
+  }),
+  sslKeystoreType: string('ssl.keystore.type', {
+    default: 'JKS',
+    doc: 'What ssl.keystore.location is: PEM or PKCS12. JKS, the default of Kafka, is refused where it would be read',
+  }),
+  sslKeystoreLocation: string('ssl.keystore.location', {
+    default: null,
+    doc: 'The file with the private key of this node and its certificate, and those between it and the CA. As all keys that begin with ssl. it counts for the listener of controllers where that has the protocol SSL; listener.name.controller.ssl.keystore.location comes before it',
+  }),
+  sslKeystorePassword: password('ssl.keystore.password', {
+    default: null,
+    doc: 'The password of a file of type PKCS12',
+  }),
+  sslKeystoreKey: password('ssl.keystore.key', {
+    default: null,
+    doc: 'The private key itself, in PEM, in place of a file',
+  }),
+  sslKeystoreCertificateChain: password('ssl.keystore.certificate.chain', {
+    default: null,
+    doc: 'The certificate that belongs to ssl.keystore.key, in PEM, and those between it and the CA',
+  }),
+  sslKeyPassword: password('ssl.key.password', {
+    default: null,
+    doc: 'The password of a private key in PEM that is encrypted',
+  }),
+  sslTruststoreType: string('ssl.truststore.type', {
+    default: 'JKS',
+    doc: 'What ssl.truststore.location is: only PEM can be read',
+  }),
+  sslTruststoreLocation: string('ssl.truststore.location', {
+    default: null,
+    doc: 'The file with the certificates of the CAs whose certificates are trusted; there are no others',
+  }),
+  sslTruststoreCertificates: password('ssl.truststore.certificates', {
+    default: null,
+    doc: 'These certificates themselves, in PEM, in place of a file',
+  }),
+  sslClientAuth: enumOf('ssl.client.auth', {
+    default: 'none',
+    oneOf: ['required', 'requested', 'none'],
+    doc: 'Whether who connects has to show a certificate that is trusted (required), shows one if it has one (requested), or is not asked',
+  }),
+  sslEndpointIdentificationAlgorithm: enumOf('ssl.endpoint.identification.algorithm', {
+    default: 'https',
+    oneOf: ['https', 'HTTPS', ''],
+    doc: 'A certificate has to name the host or the address that was connected to; when empty, it need not',
+  }),
+  sslEnabledProtocols: list('ssl.enabled.protocols', {
+    default: ['TLSv1.2', 'TLSv1.3'],
+    oneOf: ['TLSv1.2', 'TLSv1.3'],
+    doc: 'The versions of TLS that may be spoken',
   }),
   authorizerClassName: string('authorizer.class.name', {
     default: '',

@@ -63,6 +63,7 @@ export type { ListenerConfig, Roles } from './listeners.ts'
 export { nearestOf } from './nearest.ts'
 export type { QuorumVoter, ServerAddress } from './quorum.ts'
 export type { ConfigInput, SettingSource, SettingValue } from './sources.ts'
+export type { KeyStoreConfig, NamedText, TlsConfig, TlsVersion } from './tls.ts'
 export {
   resolveTopicConfig,
   type TopicConfig,

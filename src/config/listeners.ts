@@ -8,8 +8,8 @@ export interface ListenerConfig {
   readonly host: string
   /** 0 picks a free one. */
   readonly port: number
-  /** The only protocol that is built. */
-  readonly securityProtocol: 'PLAINTEXT'
+  /** SSL for listeners of controllers only. */
+  readonly securityProtocol: 'PLAINTEXT' | 'SSL'
   /** Null: whatever address the client dialled (a listener on every address that advertises nothing else). */
   readonly advertisedHost: string | null
   /** Null: the port that is listened on, once it is known. */
@@ -39,6 +39,8 @@ export interface Listeners {
   readonly controller: readonly ListenerConfig[]
   /** One of `client`; '' without any. */
   readonly interBrokerName: string
+  /** How this node and controllers talk: its own listener for them, else the first of controller.listener.names. */
+  readonly controllerSecurity: { readonly name: string; readonly protocol: string } | undefined
 }
 
 /** `localhost` and its like are not every address; these are. */
@@ -64,10 +66,14 @@ export function resolveListeners(settings: ListenerSettings, roles: Roles, probl
         'listeners',
         `listeners=${endpoint.text}: listener.security.protocol.map says no protocol for ${endpoint.name}, only for ${known}`,
       )
-    } else if (protocol !== 'PLAINTEXT') {
+    } else if (protocol === 'SSL' && !controllerNames.has(endpoint.name)) {
+      const message = 'SSL is not built yet for clients, only between nodes; use PLAINTEXT'
+      report('listeners', `listeners=${endpoint.text}: ${message}`)
+    } else if (protocol !== 'PLAINTEXT' && protocol !== 'SSL') {
       report('listeners', `listeners=${endpoint.text}: ${protocol} is not built yet; use PLAINTEXT`)
     }
-    listeners.push(withAdvertised(endpoint, advertised.get(endpoint.name)))
+    const securityProtocol = protocol === 'SSL' ? 'SSL' : 'PLAINTEXT'
+    listeners.push(withAdvertised(endpoint, advertised.get(endpoint.name), securityProtocol))
   }
 
   for (const endpoint of advertised.values()) {
@@ -102,7 +108,22 @@ export function resolveListeners(settings: ListenerSettings, roles: Roles, probl
       `inter.broker.listener.name=${shortened(interBrokerName)}: the listeners for clients are ${names}`,
     )
   }
-  return { client, controller, interBrokerName: interBrokerName ?? firstClient?.name ?? '' }
+  const controllerName = controller[0]?.name ?? [...controllerNames][0]
+  const controllerProtocol = protocols.get(controllerName ?? '')
+  if (controller.length === 0 && controllerProtocol?.startsWith('SASL_')) {
+    const key = 'listener.security.protocol.map'
+    report(
+      key,
+      `${key}=${controllerName}:${controllerProtocol}: ${controllerProtocol} is not built yet; use PLAINTEXT or SSL`,
+    )
+  }
+  return {
+    client,
+    controller,
+    interBrokerName: interBrokerName ?? firstClient?.name ?? '',
+    controllerSecurity:
+      controllerName === undefined ? undefined : { name: controllerName, protocol: controllerProtocol ?? 'PLAINTEXT' },
+  }
 }
 
 /** As in Kafka, a node listens for what it does, and for nothing else. */
@@ -206,14 +227,18 @@ function sharePort(left: Endpoint, right: Endpoint): boolean {
   return left.host === right.host || wildcardHosts.has(left.host) || wildcardHosts.has(right.host)
 }
 
-function withAdvertised(endpoint: Endpoint, advertised: Endpoint | undefined): ListenerConfig {
+function withAdvertised(
+  endpoint: Endpoint,
+  advertised: Endpoint | undefined,
+  securityProtocol: ListenerConfig['securityProtocol'],
+): ListenerConfig {
   const ownHost = wildcardHosts.has(endpoint.host) ? null : endpoint.host
   const ownPort = endpoint.port === 0 ? null : endpoint.port
   return Object.freeze({
     name: endpoint.name,
     host: endpoint.host,
     port: endpoint.port,
-    securityProtocol: 'PLAINTEXT',
+    securityProtocol,
     advertisedHost: advertised === undefined ? ownHost : advertised.host,
     // Port 0 in what is advertised has no meaning of its own: the port that was picked.
     advertisedPort: advertised === undefined || advertised.port === 0 ? ownPort : advertised.port,

@@ -61,6 +61,7 @@ export type {
 } from './coordination.ts'
 export { CoordinationError, type CoordinationFailure } from './coordination-error.ts'
 export { AcceptedStreams } from './peers/accepted-streams.ts'
+export { BrokerWatch, type BrokerWatchOptions } from './peers/broker-watch.ts'
 export { Contacts } from './peers/contacts.ts'
 export { answerController, ControllerCalls } from './peers/controller-calls.ts'
 export { protocolVersion } from './peers/identity.ts'

@@ -3,6 +3,8 @@ import { addressText, type BrokerId, isUuid, type Uuid, zeroUuid } from '../base
 import type { ParsedConfig } from '../config/index.ts'
 import {
   AcceptedStreams,
+  BrokerWatch,
+  type BrokerWatchOptions,
   Contacts,
   type Formation,
   formQuorum,
@@ -63,6 +65,9 @@ export class NodePeers {
   #caller: { readonly nodeId: number; readonly clusterId: string } | undefined
   #contacts: Contacts | undefined
   readonly #accepted: AcceptedStreams
+  readonly #watch: BrokerWatch
+  /** What is made of what the watch sees. */
+  #brokers: Omit<BrokerWatchOptions, 'platform'> | undefined
 
   constructor(config: ParsedConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
     this.#config = config
@@ -77,6 +82,12 @@ export class NodePeers {
       directoryId: this.#directoryId,
       incarnationId,
     })
+    this.#watch = new BrokerWatch({
+      platform,
+      placeOf: (nodeId, incarnation) => this.#brokers?.placeOf(nodeId, incarnation),
+      onConnected: (nodeId) => this.#brokers?.onConnected(nodeId),
+      onCrashed: (nodeId) => this.#brokers?.onCrashed(nodeId),
+    })
     this.#accepted = new AcceptedStreams({
       platform,
       messages: services.messages,
@@ -85,6 +96,11 @@ export class NodePeers {
       onCall: ({ nodeId, clusterId }) => {
         if (clusterId !== '') this.#caller ??= { nodeId, clusterId }
       },
+      // Who is called is watched by the link to it.
+      onOpened: ({ nodeId, incarnationId: run }) => {
+        if (this.transport.targetOf(nodeId as NodeId) === undefined) this.#watch.opened(nodeId, run as Uuid)
+      },
+      onClosed: (nodeId) => this.#watch.closed(nodeId),
       onRaft: (message) => this.transport.receive(message),
     })
     this.transport = new PeerTransport({
@@ -184,6 +200,12 @@ export class NodePeers {
     }
   }
 
+  /** Brokers that only call are watched from now on; `look` is to be called when registrations change. */
+  watchBrokers(brokers: Omit<BrokerWatchOptions, 'platform'>): { look(): void } {
+    this.#brokers = brokers
+    return this.#watch
+  }
+
   /** Whom `raft` asks for the log while it has no vote: found where the settings say, as long as it hears no leader. */
   findLeaderFor(raft: RaftNode): void {
     raft.setContacts([...this.#targets.keys()] as NodeId[])
@@ -214,6 +236,7 @@ export class NodePeers {
   async stop(): Promise<void> {
     this.giveUp()
     this.#contacts?.stop()
+    this.#watch.stop()
     await this.#listener?.close()
   }
 

@@ -29,7 +29,7 @@ import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestH
 import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
-import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
+import { loadGrpcNetwork, loadNodeMessages, loadTls, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
@@ -359,7 +359,7 @@ class Node implements RunningNode {
 
   /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
   async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
-    const { platform, logger, loadPeerServices = loadGrpcServices } = this.#options
+    const { platform, logger, loadPeerServices = () => loadGrpcServices(this.#config, platform) } = this.#options
     if (this.#config.isAlone) return undefined
     const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
     this.#peers = peers
@@ -473,6 +473,14 @@ class Node implements RunningNode {
       peers.transport.onPeers({
         onConnected: (node) => coordination.onNodeConnected(node as number as BrokerId),
         onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
+      })
+      const watch = peers.watchBrokers({
+        placeOf: (node, run) => brokerPlaceOf(coordination.image, node, run, values.interBrokerListenerName),
+        onConnected: (node) => coordination.onNodeConnected(node as BrokerId),
+        onCrashed: (node) => coordination.onNodeCrashed(node as BrokerId),
+      })
+      coordination.onMetadata(({ changedBrokers }) => {
+        if (changedBrokers.size > 0) watch.look()
       })
     }
     this.#stops.push(() => coordination.stop())
@@ -672,8 +680,14 @@ function ticksOf(ms: number): number {
   return Math.max(minElectionTicks, Math.ceil(ms / raftTickMs))
 }
 
-async function loadGrpcServices(): Promise<PeerServices> {
-  const [network, messages] = await Promise.all([loadGrpcNetwork(), loadNodeMessages()])
+/** Throws `ConfigError` for keys and certificates that can't be used. */
+async function loadGrpcServices({ controllerTls, roles }: ParsedConfig, platform: Platform): Promise<PeerServices> {
+  const { files, clock } = platform
+  const tls =
+    controllerTls === undefined
+      ? undefined
+      : await loadTls(controllerTls, { files, nowMs: clock.now(), listens: roles.controller })
+  const [network, messages] = await Promise.all([loadGrpcNetwork(tls), loadNodeMessages()])
   return { network, messages }
 }
 
@@ -691,6 +705,27 @@ function contactsOf(peers: NodePeers): PeerContact[] {
   return peers.transport.signs.map(({ id, ...sign }) => ({ brokerId: id as number as BrokerId, ...sign }))
 }
 
+/**
+ * Where a run of a broker listens for other brokers; undefined where that run is not registered, or is reached wherever it was dialled.
+ * Controllers may not know which listener brokers use: then it is the first.
+ */
+function brokerPlaceOf(
+  image: MetadataImage,
+  node: number,
+  run: Uuid,
+  listenerName: string | null,
+): Endpoint | undefined {
+  const broker = image.cluster.broker(node as BrokerId)
+  if (broker === undefined || broker.incarnationId !== run) return undefined
+  const wanted = listenerName?.toUpperCase()
+  const endpoint = broker.endpoints.find(({ name }) => name === wanted) ?? broker.endpoints[0]
+  return endpoint === undefined || isEveryAddress(endpoint.host) ? undefined : endpoint
+}
+
+function isEveryAddress(host: string): boolean {
+  return host === '::' || host === '0.0.0.0' || host === ''
+}
+
 /** Directories that could not even be opened have no id, and are not registered. */
 function directoryStates(logs: LogManager): { readonly online: readonly Uuid[]; readonly offline: readonly Uuid[] } {
   const known = logs.directories().flatMap(({ directoryId, error }) => (directoryId ? [{ directoryId, error }] : []))
@@ -706,5 +741,5 @@ function stampingClock({ rules }: NodeTime, { clock }: Platform): Clock {
 
 /** A host that this machine itself can connect to. */
 function reachable(host: string): string {
-  return host === '::' || host === '0.0.0.0' || host === '' ? 'localhost' : host
+  return isEveryAddress(host) ? 'localhost' : host
 }

@@ -1,4 +1,7 @@
+import { isIP } from 'node:net'
+import { checkServerIdentity, createSecureContext } from 'node:tls'
 import {
+  type ChannelCredentials,
   type ChannelOptions,
   Client,
   type ClientDuplexStream,
@@ -12,6 +15,7 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { addressText, messageOf } from '../base/index.ts'
+import { Connections, tlsText } from './connections.ts'
 import { RpcError, type RpcFailure } from './errors.ts'
 import type {
   CallMethod,
@@ -25,6 +29,7 @@ import type {
   RpcTarget,
   StreamMethod,
 } from './ports.ts'
+import type { TlsIdentity } from './tls.ts'
 
 /** The largest message taken; more than a Raft message or a chunk of a snapshot ever has. */
 const maxMessageBytes = 64 * 1024 * 1024
@@ -59,9 +64,35 @@ const serverOptions: ChannelOptions = {
 
 const path = (method: CallMethod | StreamMethod) => `/rookery.v1.Node/${method}`
 
-/** Messages of `proto/node.proto` over gRPC, without TLS. */
-export function createGrpcNetwork(): RpcNetwork {
-  return { listen, connect: (target) => new GrpcChannel(target) }
+/** Messages of `proto/node.proto` over gRPC, all of them with TLS where it is given. */
+export function createGrpcNetwork(tls?: TlsIdentity): RpcNetwork {
+  const securityOf = tls === undefined ? () => plain : securityWith(tls)
+  return {
+    listen: (options, service) => listen(options, service, tls),
+    connect: (target) => new GrpcChannel(target, securityOf(target)),
+  }
+}
+
+/** How a channel is secured. */
+interface ChannelSecurity {
+  readonly credentials: ChannelCredentials
+  readonly options: ChannelOptions
+}
+
+const plain: ChannelSecurity = { credentials: credentials.createInsecure(), options: channelOptions }
+
+/** What the server is asked for where it has an address only, which TLS takes for no name (RFC 6066, 3). */
+const namelessServer = 'node'
+
+function securityWith({ context, checksHostNames }: TlsIdentity): (target: RpcTarget) => ChannelSecurity {
+  const secureContext = createSecureContext(context)
+  return ({ host }) => ({
+    credentials: credentials.createFromSecureContext(secureContext, {
+      checkServerIdentity: (_name, certificate) =>
+        checksHostNames ? checkServerIdentity(host, certificate) : undefined,
+    }),
+    options: isIP(host) === 0 ? channelOptions : { ...channelOptions, 'grpc.ssl_target_name_override': namelessServer },
+  })
 }
 
 // ---- client ----
@@ -73,9 +104,9 @@ class GrpcChannel implements RpcChannel {
   readonly #open = new Set<{ cancel(): void }>()
   #isClosed = false
 
-  constructor(target: RpcTarget) {
+  constructor(target: RpcTarget, security: ChannelSecurity) {
     this.#address = addressText(target)
-    this.#client = new Client(this.#address, credentials.createInsecure(), channelOptions)
+    this.#client = new Client(this.#address, security.credentials, security.options)
   }
 
   call(method: CallMethod, request: Uint8Array, timeoutMs: number): Promise<Buffer> {
@@ -124,9 +155,15 @@ class GrpcChannel implements RpcChannel {
   }
 
   #errorFrom(error: ServiceError): RpcError {
-    const details = error.details.replace(/\s*Resolution note:\s*$/, '')
-    return new RpcError(failureOf(error), `${this.#address}: ${details}`, { cause: error })
+    return new RpcError(failureOf(error), `${this.#address}: ${readable(error.details)}`, { cause: error })
   }
+}
+
+/** What gRPC says of a connection that could not be made, without what is always the same. */
+function readable(details: string): string {
+  const text = details.replace(/\s*Resolution note:\s*$/, '').replace(/Last error: Error( \[\w+\])?: /, 'Last error: ')
+  if (/wrong version number|packet length too long/.test(text)) return 'No TLS there: the peer speaks without it'
+  return tlsText(text)
 }
 
 const closedStream: RpcStream = { send: () => true, end() {}, cancel() {} }
@@ -201,7 +238,11 @@ class GrpcStream implements RpcStream {
 
 // ---- server ----
 
-async function listen(options: RpcListenOptions, service: RpcService): Promise<RpcListener> {
+async function listen(
+  options: RpcListenOptions,
+  service: RpcService,
+  tls: TlsIdentity | undefined,
+): Promise<RpcListener> {
   const server = new Server(serverOptions)
   server.addService(serviceDefinition, {
     Describe: callHandler('Describe', service),
@@ -209,24 +250,31 @@ async function listen(options: RpcListenOptions, service: RpcService): Promise<R
     Converse: streamHandler('Converse', service),
     SendSnapshot: streamHandler('SendSnapshot', service),
   })
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(addressText(options), ServerCredentials.createInsecure(), (error, bound) => {
-      if (error === null) resolve(bound)
-      else reject(bindError(options, error))
-    })
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure()) // TLS is below
+  const connections = new Connections({
+    at: options,
+    tls,
+    onConnection: (socket) => injector.injectConnection(socket),
+    onRefused: (remote, reason) => service.onRefused?.(remote, reason),
+  })
+  const port = await connections.listen().catch((error: unknown) => {
+    server.forceShutdown()
+    throw bindError(options, error)
   })
   return {
     port,
     async close() {
       server.forceShutdown()
+      connections.close()
       await Promise.resolve()
     },
   }
 }
 
-function bindError(options: RpcListenOptions, error: Error): RpcError {
-  const reason = /\bEADDRINUSE\b/.test(error.message) ? 'address-in-use' : 'unavailable'
-  return new RpcError(reason, `${addressText(options)}: cannot listen: ${error.message}`, { cause: error })
+function bindError(options: RpcListenOptions, error: unknown): RpcError {
+  const message = messageOf(error)
+  const reason = /\bEADDRINUSE\b/.test(message) ? 'address-in-use' : 'unavailable'
+  return new RpcError(reason, `${addressText(options)}: cannot listen: ${message}`, { cause: error })
 }
 
 interface UnaryCall {

@@ -37,6 +37,8 @@ export interface RpcService {
   call(method: CallMethod, request: Buffer, remote: string): Promise<Uint8Array>
   /** A peer opened a stream. `stream` may be written at once. */
   stream(method: StreamMethod, stream: RpcStream, remote: string): RpcStreamHandlers
+  /** Who connected may not ask anything, for its certificate for instance. `reason` is a sentence about it, for people. */
+  onRefused?(remote: string, reason: string): void
 }
 
 export interface RpcChannel {

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRealPlatform } from '../../src/platform/index.ts'
 import { createSimulation } from '../../src/platform/simulated/index.ts'
 import {
@@ -10,7 +10,10 @@ import {
   type RpcNetwork,
   type RpcService,
 } from '../../src/rpc/index.ts'
+import { createAuthority, tlsOf } from '../support/certificates.ts'
+import { describeWithPeer } from '../support/peers.ts'
 import { createSocketRpc } from '../support/socket-rpc.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 type Within = (body: (network: RpcNetwork, host: string) => Promise<void>) => Promise<void>
 
@@ -79,7 +82,9 @@ function converse(
   })
 }
 
-describe.each(implementations)('messages between nodes, $name', ({ within }) => {
+describe.each(implementations)('messages between nodes, $name', behaviour)
+
+function behaviour({ within }: { readonly within: Within }): void {
   test('a call is answered, or refused with its reason', () =>
     within((network, host) =>
       serving(network, host, echo, async (channel) => {
@@ -158,10 +163,24 @@ describe.each(implementations)('messages between nodes, $name', ({ within }) => 
         await expect(network.listen({ host, port }, echo)).rejects.toMatchObject({ reason: 'address-in-use' })
       }),
     ))
+}
+
+describeWithPeer('openssl', 'messages between nodes, gRPC over TLS', () => {
+  let network: RpcNetwork
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>
+  beforeAll(async () => {
+    folder = await temporaryFolder()
+    network = await loadGrpcNetwork(await tlsOf(createAuthority(folder.path, 'ca'), 'node'))
+  })
+  afterAll(() => folder[Symbol.asyncDispose]())
+  behaviour({ within: (body) => body(network, '127.0.0.1') })
+  test('garbage harms nobody else', () => sendGarbage(network))
 })
 
-test('garbage on the port of gRPC harms nobody else', async () =>
-  serving(await loadGrpcNetwork(), '127.0.0.1', echo, async (channel, { port }) => {
+test('garbage on the port of gRPC harms nobody else', async () => sendGarbage(await loadGrpcNetwork()))
+
+const sendGarbage = (network: RpcNetwork) =>
+  serving(network, '127.0.0.1', echo, async (channel, { port }) => {
     for (const garbage of [
       'GET / HTTP/1.1\r\n\r\n',
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff',
@@ -177,4 +196,4 @@ test('garbage on the port of gRPC harms nobody else', async () =>
       })
       expect(await channel.call('Ask', Buffer.from('fine?'), 5000)).toEqual(Buffer.from('fine?'))
     }
-  }))
+  })

@@ -15,6 +15,13 @@ function startWorkload(cluster: Cluster): Promise<ClusterWorkload> {
   return ClusterWorkload.start({ addresses, topic, partitionCount, groupId: 'followers' })
 }
 
+const pem = (name: string) => ({ [`ssl.${name}.type`]: 'PEM', [`ssl.${name}.location`]: 'any.pem' })
+const withTls = {
+  'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:SSL',
+  ...pem('keystore'),
+  ...pem('truststore'),
+}
+
 const inTime = { timeoutMs: 20_000 }
 
 describe('startCluster', () => {
@@ -108,6 +115,17 @@ describe('startCluster', () => {
     await cluster.waitForInSync(inTime)
   })
 
+  test('replaces a killed broker that has no vote long before its session ends', async () => {
+    const config = { 'broker.session.timeout.ms': 60_000 }
+    await using cluster = await startCluster({ brokers: 3, controllers: 1, topics: [topic], config })
+    await cluster.waitForInSync(inTime)
+    const leader = cluster.leaderOf(topic, 0)!
+    await cluster.node(leader).kill()
+    await until(() => ![leader, null, undefined].includes(cluster.leaderOf(topic, 0)), 'another broker leads', 10_000)
+    await cluster.node(leader).start()
+    await cluster.waitForInSync(inTime)
+  })
+
   test('serves a client of kafkajs through the death of a leader', async () => {
     await using cluster = await startCluster({ topics: [topic] })
     const retry = { initialRetryTime: 50, maxRetryTime: 500, retries: 20 }
@@ -129,6 +147,7 @@ describe('startCluster', () => {
     [{ nodes: 1 }, 'nodes: 1: allowed is 2 to 9'],
     [{ config: { 'node.id': 3 } }, 'node.id: a cluster in one process sets it'],
     [{ config: { 'log.dirs': '/data' } }, 'log.dirs: the folder for data is the option storage'],
+    [{ config: withTls }, 'CONTROLLER:SSL: nodes in one process talk without TLS'],
     [{ config: { 'num.partition': 3 } }, 'did you mean num.partitions'],
     [{ topics: [{ name: 'one', replicationFactor: 0 }] }, '0 replicas: allowed is 1 or more'],
     [{ topics: [{ name: 'one', replicationFactor: 4 }] }, 'one'],

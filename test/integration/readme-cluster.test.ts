@@ -3,6 +3,7 @@ import { delimiter, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freePorts } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
+import { describeWithPeer } from '../support/peers.ts'
 import { runProgram } from '../support/programs.ts'
 import { readmeExample, root } from '../support/readme.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
@@ -41,6 +42,33 @@ test("README's controller and broker, and a second controller that gets a vote",
   expect(added.exitCode, added.output).toBe(0)
   expect(added.stdout).toContain('Voter 2 added')
 }, 90_000)
+
+describeWithPeer('openssl', "README's certificates", () => {
+  test('let the three nodes talk over TLS', async () => {
+    await using example = await prepare(['node-1.properties', 'tls.properties'])
+    const { run, here, log } = example
+    const lines = here(readmeExample('cluster', '')).split('\n')
+    const [files, start] = [
+      lines.filter((line) => line.startsWith('sed')),
+      lines.filter((line) => line.startsWith('for')),
+    ]
+    const launched = await run(
+      ['exec 2> errors', ...files, readmeExample('tls', ''), ...start, 'jobs -p >> pids'].join('\n'),
+    )
+    expect(launched.exitCode, launched.output).toBe(0)
+    for (const id of [1, 2, 3]) {
+      await until(async () => (await log(`node-${id}`)).includes('node started'), `node ${id}`, 30_000)
+    }
+    // A listener without TLS would take this.
+    const port = /CONTROLLER:\/\/127\.0\.0\.1:(\d+)/.exec(here(readmeExample('file=node-1.properties', '')))?.[1]
+    const asked = await run(
+      `openssl s_client -connect 127.0.0.1:${port} -CAfile ca.pem -verify_return_error < /dev/null`,
+    )
+    expect(asked.exitCode, asked.output).toBe(0)
+    const status = await run(here(readmeExample('quorum', '')))
+    expect(status.stdout).toMatch(/^Leader [123] in epoch \d+; \d of 3 voters have all \d+ entries$/m)
+  }, 90_000)
+})
 
 /** The README's files in a folder, with other ports, and the command rookery; ends what was started when it is disposed of. */
 async function prepare(files: readonly string[]) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, test } from 'vitest'
 
 /** A program of others that tests run Rookery against. `kafka-compiled`: Apache Kafka, for a Java program of the test's own. */
-export type PeerName = 'bash' | 'zsh' | 'fish' | 'kcat' | 'kafka' | 'kafka-compiled'
+export type PeerName = 'bash' | 'zsh' | 'fish' | 'kcat' | 'openssl' | 'kafka' | 'kafka-compiled'
 
 /** How to start a peer: `spawn(peer.command, [...peer.args, ...])`. */
 export interface Peer {
@@ -28,8 +28,9 @@ export const kafkaJars = join(import.meta.dirname, `../../node_modules/.cache/ka
 
 /** Looks for a peer on this machine. */
 export function findPeer(name: PeerName, jars = kafkaJars): Peer | MissingPeer {
-  if (name === 'kcat' || name === 'bash' || name === 'zsh' || name === 'fish') {
-    if (starts(name, name === 'kcat' ? '-V' : '--version')) return { command: name, args: [] }
+  if (name === 'kcat' || name === 'openssl' || name === 'bash' || name === 'zsh' || name === 'fish') {
+    const versionArgument = { kcat: '-V', openssl: 'version' }[name as string] ?? '--version'
+    if (starts(name, versionArgument)) return { command: name, args: [] }
     return { missing: name, remedy: `apt-get install ${name}` }
   }
   if (!existsSync(join(jars, '.complete'))) {

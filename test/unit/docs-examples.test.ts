@@ -67,6 +67,8 @@ test('every example that is marked is run here or from the package', () => {
     'roles',
     'second',
     'vote',
+    'file=tls.properties',
+    'tls',
     'file=cluster.test.ts',
   ])
 })

@@ -19,6 +19,9 @@ export interface AcceptedStreamsOptions {
   readonly identity: () => NodeIdentity
   /** A node called that this one talks to. */
   readonly onCall?: (hello: Hello) => void
+  /** A node opened a stream for messages to this one, and the last that it had has closed. */
+  readonly onOpened?: (hello: Hello) => void
+  readonly onClosed?: (nodeId: number) => void
   /** `message.from` is who the hello named. Throws `RpcError` ('invalid-message') for what makes no sense. */
   readonly onRaft: (message: RaftMessage) => void
 }
@@ -27,6 +30,9 @@ export interface AcceptedStreamsOptions {
 const helloTimeoutMs = 1000
 /** A caller that was heard from within this time is alive: another run of the same node is refused meanwhile. */
 const aliveMs = 1500
+/** Who is refused as it connects tries again twice a second: it is told of once in so long, and so many are remembered. */
+const refusalReportMs = 10_000
+const maxRefusals = 100
 
 interface Caller {
   readonly hello: Hello
@@ -42,6 +48,8 @@ interface Caller {
 export class AcceptedStreams {
   readonly #options: AcceptedStreamsOptions
   readonly #callers = new Set<Caller>()
+  /** When a refused connection was told of, by its host and the reason; the longest ago first. */
+  readonly #refusals = new Map<string, number>()
 
   constructor(options: AcceptedStreamsOptions) {
     this.#options = options
@@ -80,9 +88,23 @@ export class AcceptedStreams {
       },
       onClose: () => {
         timer.cancel()
-        if (caller !== undefined) this.#callers.delete(caller)
+        if (caller === undefined || !this.#callers.delete(caller) || this.isOpenTo(caller.hello.nodeId)) return
+        this.#options.onClosed?.(caller.hello.nodeId)
       },
     }
+  }
+
+  /** Who connected was refused before it opened any stream, for its certificate for instance. */
+  refused(remote: string, reason: string): void {
+    const { logger, platform } = this.#options
+    const what = `${remote.replace(/:\d+$/, '')} ${reason}`
+    const nowMs = platform.clock.monotonic()
+    if (nowMs - (this.#refusals.get(what) ?? Number.NEGATIVE_INFINITY) < refusalReportMs) return
+    this.#refusals.delete(what)
+    this.#refusals.set(what, nowMs)
+    const [oldest] = this.#refusals.keys()
+    if (this.#refusals.size > maxRefusals) this.#refusals.delete(oldest!)
+    logger.warn({ remote, reason }, 'connection refused')
   }
 
   /** Whether the node opened a stream for messages that is open. */
@@ -122,6 +144,7 @@ export class AcceptedStreams {
     const caller = { hello, method, stream, lastHeardMs: platform.clock.monotonic() }
     this.#callers.add(caller)
     this.#options.onCall?.(hello)
+    if (method === 'Converse') this.#options.onOpened?.(hello)
     stream.send(messages.peerMessage.encode({ hello: helloTo(hello.nodeId, identity()) }))
     return caller
   }

@@ -35,4 +35,8 @@ export class NodeServer implements RpcService {
   stream(method: StreamMethod, stream: RpcStream, remote: string): RpcStreamHandlers {
     return this.#options.accepted.accept(method, stream, remote)
   }
+
+  onRefused(remote: string, reason: string): void {
+    this.#options.accepted.refused(remote, reason)
+  }
 }

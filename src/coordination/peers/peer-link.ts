@@ -44,7 +44,12 @@ const backoffMs = [0, 50, 100, 200, 400, 500]
  * Two refusals in a row within so much mean a process that has ended; a single one may be a listener being replaced. Room for the
  * longest of the waits and for a machine that is busy: where it was 150 ms, a loaded one missed it, and waited for its election timeout.
  */
-const crashWindowMs = 1000
+export const crashWindowMs = 1000
+/** Before the attempt with that number, from 0. */
+export function attemptWaitMs(attempt: number, random: Random): number {
+  return backoffMs[Math.min(attempt, backoffMs.length - 1)]! * (1 + random.float() / 2)
+}
+
 /** What may wait for a slow network before the oldest is dropped. */
 const maxQueuedBytes = 16 * 1024 * 1024
 
@@ -117,9 +122,7 @@ export class PeerLink {
 
   #wait(): void {
     const { timers, random } = this.#options.platform
-    const baseMs = backoffMs[Math.min(this.#attempts, backoffMs.length - 1)]!
-    this.#attempts++
-    const timer = timers.set(baseMs * (1 + random.float() / 2), () => this.#connect())
+    const timer = timers.set(attemptWaitMs(this.#attempts++, random), () => this.#connect())
     this.#state = { is: 'waiting', timer }
   }
 

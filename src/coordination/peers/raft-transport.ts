@@ -47,6 +47,9 @@ interface Peer {
 /** So many attempts at one address, then as many at the next that is known of the same peer: twice refused is a process that ended. */
 const attemptsPerAddress = 4
 
+/** Reasons that are told while a link is not open: a peer may have ever new ones. */
+const maxToldReasons = 8
+
 /** What differs between the two streams to a peer. */
 interface LinkEvents {
   onOpen(): void
@@ -215,7 +218,8 @@ export class PeerTransport implements RaftTransport {
   #link(id: NodeId, target: RpcTarget, method: StreamMethod, events: LinkEvents): PeerLink {
     const { network, messages, platform, identity, logger } = this.#options
     const log = logger.child({ peer: id, address: addressText(target) })
-    let wasTold = false
+    /** What was told since the link was open, without numbers that differ from attempt to attempt. */
+    const told = new Set<string>()
     return new PeerLink({
       network,
       target,
@@ -225,14 +229,19 @@ export class PeerTransport implements RaftTransport {
       ping: this.#ping,
       listener: {
         onOpen: () => {
-          wasTold = false
+          told.clear()
           events.onOpen()
           log.info({ stream: method }, 'peer connected')
         },
         onMessage: (bytes) => this.#onAnswer(bytes, log),
         onDown: (error) => {
-          if (!wasTold) log.warn({ stream: method, reason: error.message }, 'peer not connected')
-          wasTold = true
+          const what = error.message.replace(/\d+/g, '')
+          // That its process has ended says nothing new; that it is back, and refuses this node, does.
+          const isNews = told.size === 0 || (error.reason !== 'connection-refused' && !told.has(what))
+          if (isNews && told.size < maxToldReasons) {
+            told.add(what)
+            log.warn({ stream: method, reason: error.message }, 'peer not connected')
+          }
           events.onDown(error)
         },
         onCrashed: () => events.onCrashed(),

@@ -99,6 +99,8 @@ const looksPerSession = 8
 const alterPartitionTimeoutMs = 30_000
 /** Before another attempt, where the controller was another one than was believed, or could not be reached. */
 const controllerRetryMs = 20
+/** How long a controller that was replaced may take to say what became of a request that must not be made twice. */
+const formerControllerMs = 250
 /** How long a block of producer ids may take. */
 const producerIdsTimeoutMs = 30_000
 
@@ -498,12 +500,44 @@ export class RaftCoordination implements Coordination {
   ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>> {
     const { brokerId, remote, platform } = this.#options
     if (controller === brokerId || remote === undefined) return await this.#leader.ask(kind, request)
+    const asked = remote.ask(controller, kind, request, Math.max(1, deadlineMs - platform.clock.monotonic()))
+    if (!(await this.#isAnswered(asked, controller, kind, deadlineMs))) {
+      return { ok: false, reason: 'not-controller', mayBeStored: true }
+    }
     try {
-      return await remote.ask(controller, kind, request, Math.max(1, deadlineMs - platform.clock.monotonic()))
+      return await asked
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
       this.#logger.debug({ controller, kind, reason: error.message }, 'controller not reached')
       return { ok: false, reason: 'not-controller', mayBeStored: error.reason !== 'connection-refused' }
     }
+  }
+
+  /** False when another node has come to lead before `asked` is settled: one that hangs would be waited for in vain. */
+  async #isAnswered(
+    asked: Promise<unknown>,
+    controller: BrokerId,
+    kind: ControllerRequestKind,
+    deadlineMs: number,
+  ): Promise<boolean> {
+    let isSettled = false
+    const settled = asked.then(
+      () => undefined,
+      () => undefined,
+    )
+    void settled.then(() => {
+      isSettled = true
+      this.#gate.notify()
+    })
+    const isReplaced = () => {
+      const { leaderId } = this.#raft.state
+      return leaderId !== null && (leaderId as number) !== controller
+    }
+    await this.#gate.until(() => isSettled || isReplaced(), deadlineMs, `the controller's answer to ${kind}`)
+    // One that lives says so itself, and better: whether the request was stored.
+    if (!isSettled && !repeatable.has(kind)) {
+      await Promise.race([settled, pause(this.#options.platform.timers, formerControllerMs)])
+    }
+    return isSettled
   }
 }

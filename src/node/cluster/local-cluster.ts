@@ -1,4 +1,4 @@
-import { type ParsedConfig, parseConfig, type SettingValue } from '../../config/index.ts'
+import { ConfigError, type ParsedConfig, parseConfig, type SettingValue } from '../../config/index.ts'
 import type { CreateTopicRequest } from '../../coordination/index.ts'
 import { createMemoryFiles, createRealPlatform, type Platform } from '../../platform/index.ts'
 import { loadGrpcNetwork, loadNodeMessages } from '../../rpc/index.ts'
@@ -37,7 +37,7 @@ export function clusterNodeConfig(
     ...(roles.includes('broker') ? [`PLAINTEXT://localhost:${port}`] : []),
     ...(roles.includes('controller') ? [`CONTROLLER://${nodeName(id)}:${placeholderPort}`] : []),
   ]
-  return parseConfig({
+  const parsed = parseConfig({
     overrides: config,
     defaults: {
       'process.roles': roles.join(','),
@@ -50,6 +50,11 @@ export function clusterNodeConfig(
       'group.initial.rebalance.delay.ms': 0,
     },
   })
+  if (parsed.controllerTls === undefined) return parsed
+  const key = 'listener.security.protocol.map'
+  const value = parsed.entries.get(key)?.text
+  const message = `${key}=${value}: nodes in one process talk without TLS; allowed is PLAINTEXT for CONTROLLER`
+  throw new ConfigError([{ key, message }])
 }
 
 type NodeRole = 'broker' | 'controller'

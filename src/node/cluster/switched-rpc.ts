@@ -178,5 +178,6 @@ function haltingService(service: RpcService, turnstile: Turnstile): RpcService {
         onClose: (error) => turnstile.pass(() => handlers?.onClose(error)),
       }
     },
+    onRefused: (remote, reason) => turnstile.pass(() => service.onRefused?.(remote, reason)),
   }
 }

@@ -74,8 +74,8 @@ async function acquire(folder: string, lockPath: string): Promise<Holder> {
   }
   // The file is complete before it gets the lock's name: nobody ever reads half a holder.
   const draft = `${lockPath}.${mine.token}`
-  await writeFile(draft, JSON.stringify(mine))
   try {
+    await writeFile(draft, JSON.stringify(mine)) // on a full disk it is made, and stays empty
     for (;;) {
       if (await linkNew(draft, lockPath)) return mine
       const found = await readHolder(lockPath)

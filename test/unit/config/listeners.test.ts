@@ -60,10 +60,11 @@ describe('listeners', () => {
     expect(config.interBrokerListenerName).toBe('PLAINTEXT')
   })
 
-  test('with SSL or SASL are refused with the key and the value, never served as plaintext', () => {
+  test('with SSL for clients, or with SASL, are refused with the key and the value, never served as plaintext', () => {
     for (const protocol of ['SSL', 'SASL_PLAINTEXT', 'SASL_SSL']) {
+      const where = protocol === 'SSL' ? ' for clients, only between nodes' : ''
       expect(messagesOf({ listeners: `${protocol}://:9092` })).toEqual([
-        `listeners=${protocol}://:9092: ${protocol} is not built yet; use PLAINTEXT`,
+        `listeners=${protocol}://:9092: ${protocol} is not built yet${where}; use PLAINTEXT`,
       ])
       expect(
         messagesOf({ listeners: 'PLAINTEXT://:9092', 'listener.security.protocol.map': `PLAINTEXT:${protocol}` }),
@@ -72,9 +73,10 @@ describe('listeners', () => {
         messagesOf({
           listeners: 'PLAINTEXT://:9092,C://:9093',
           'controller.listener.names': 'C',
+          'controller.quorum.bootstrap.servers': 'a:9093',
           'listener.security.protocol.map': `PLAINTEXT:PLAINTEXT,C:${protocol}`,
-        }),
-      ).toHaveLength(1)
+        }).length,
+      ).toBeGreaterThan(0)
     }
   })
 

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { BrokerId } from '../../../src/base/index.ts'
 import {
-  type Coordination,
   CoordinationError,
   createRaftCoordination,
   type PeerContact,
+  type RaftCoordination,
+  type RemoteControllers,
 } from '../../../src/coordination/index.ts'
 import { createSimulation, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { type NodeId, openMemoryStorage, RaftNode } from '../../../src/raft/index.ts'
@@ -17,18 +18,22 @@ import { newRun, newTopic } from './support.ts'
 interface Member {
   readonly id: number
   readonly raft: RaftNode
-  readonly coordination: Coordination
+  readonly coordination: RaftCoordination
 }
 
-/** Three nodes with one broker each. They reach the controller only where it is their own, so only its broker gets to register. */
+/** How nodes reach controllers on others. */
+type Remote = (members: readonly Member[]) => RemoteControllers
+
+/** Three nodes with one broker each. Without `remote` they reach the controller only where it is their own, so only its broker gets to register. */
 async function threeNodes(
   simulation: Simulation,
   hub: RaftTransportHub,
   contacts: () => PeerContact[] = () => [],
+  remote?: Remote,
 ): Promise<readonly Member[]> {
   const ids = [1, 2, 3] as NodeId[]
   const voters = ids.map((id) => ({ id, directoryId: simulation.host('ids').platform.random.uuid() }))
-  const members = []
+  const members: Member[] = []
   for (const { id, directoryId } of voters) {
     const { platform } = simulation.host(`node-${id}`)
     const storage = await simulation.run(openMemoryStorage({ timers: platform.timers, bootstrap: { voters } }))
@@ -37,6 +42,7 @@ async function threeNodes(
     const coordination = createRaftCoordination({
       raft,
       contacts,
+      ...(remote === undefined ? {} : { remote: remote(members) }),
       platform,
       logger: silentLogger,
       brokerId: id as number as BrokerId,
@@ -67,6 +73,47 @@ function cutOff(hub: RaftTransportHub, { id }: Member): void {
 }
 
 describe('three nodes', () => {
+  test('what was asked of a controller that hangs is asked of the next, or ends as unknown, when there is one', async () => {
+    const simulation = createSimulation({ seed: 14 })
+    const hub = new RaftTransportHub()
+    let hung: number | undefined
+    const remote: Remote = (members) => ({
+      ask: async (controller, kind, request) => {
+        const found = members.find(({ id }) => id === controller)!
+        const answer = await found.coordination.controller.ask(kind, request)
+        return hung === controller ? await new Promise<never>(() => undefined) : answer
+      },
+    })
+    const members = await threeNodes(simulation, hub, () => [], remote)
+    await simulation.runUntil(() => members.every(leads))
+    const old = await leaderOf(simulation, members)
+    const others = members.filter((member) => member !== old)
+
+    hung = old.id
+    cutOff(hub, old)
+    const { clock } = simulation.host('observer').platform
+    const cutMs = clock.monotonic()
+    const options = { timeoutMs: 60_000 }
+    const ends: string[] = []
+    for (const { id, coordination } of others) {
+      const { admin } = coordination
+      void admin.describeQuorum(options).then(
+        () => ends.push(`described for ${id}`),
+        (error: CoordinationError) => ends.push(`${id}: ${error.reason}`),
+      )
+      const topic = newTopic(`topic-${id}`)
+      void admin.createTopics([topic], options).then(
+        () => ends.push(`created for ${id}`),
+        (error: CoordinationError) => ends.push(`${error.reason} for ${id}`),
+      )
+    }
+    await simulation.runUntil(() => others.some(({ raft }) => raft.state.role === 'leader'))
+    await simulation.runUntil(() => ends.length === 4 || clock.monotonic() - cutMs > 30_000)
+    const expected = others.flatMap(({ id }) => [`described for ${id}`, `outcome-unknown for ${id}`])
+    expect(ends.toSorted()).toEqual(expected.toSorted())
+    expect(clock.monotonic() - cutMs).toBeLessThan(6000)
+  })
+
   test('a controller that is cut off acknowledges nothing, shows nothing of its head, and its request ends as unknown', async () => {
     const simulation = createSimulation({ seed: 11 })
     const hub = new RaftTransportHub()

@@ -75,6 +75,24 @@ test('what processes left that were killed while they took the lock is removed',
   expect(await files.list(folder)).toEqual([{ name: '.locked-by-me', kind: 'file' }])
 })
 
+test('a disk that takes no more leaves nothing of the attempt behind, and what was there as it was', async () => {
+  const stale = JSON.stringify({ pid: 2 ** 22 + 1, startTime: '5', bootId: '', token: 'ab' })
+  writeFileSync(join(folder, '.lock'), stale)
+  // No byte fits into any file, and files can be made: as on a full disk.
+  const command = 'ulimit -f 0 && exec "$0" "$@"'
+  const holder = spawn('sh', ['-c', command, process.execPath, holderProgram, folder], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let errors = ''
+  holder.stderr.on('data', (text) => {
+    errors += text
+  })
+  await once(holder, 'close')
+  expect(errors).toContain('EFBIG')
+  expect(await files.list(folder)).toEqual([{ name: '.lock', kind: 'file' }])
+  expect(readFileSync(join(folder, '.lock'), 'utf8')).toBe(stale)
+})
+
 test('a folder is one, by whatever path', async () => {
   const lock = await files.lockDirectory(folder)
   await expect(files.lockDirectory(`${folder}/../${folder.split('/').at(-1)}`)).rejects.toThrow('another node')
