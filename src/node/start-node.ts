@@ -28,7 +28,7 @@ import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadat
 import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
 import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
-import { ReplicaManager } from '../replication/index.ts'
+import { ReplicaManager, ReplicationQuotas } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
 import { askForIsrs } from './isr-answers.ts'
@@ -216,6 +216,8 @@ class Node implements RunningNode {
     const { platform, logger, topics = [], time } = this.#options
     const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
+    const windows = { count: values.replicationQuotaWindowNum, sizeMs: values.replicationQuotaWindowSizeSeconds * 1000 }
+    const quotas = new ReplicationQuotas(waitPlatform.clock, windows, this.metrics)
     const replicas = new ReplicaManager({
       platform: waitPlatform,
       logger,
@@ -236,6 +238,7 @@ class Node implements RunningNode {
           requestTimeoutMs: values.replicaSocketTimeoutMs,
         },
       },
+      quotas,
     })
     this.#stops.push(async () => replicas.stop())
     this.#options.onAssembled?.({ coordination, replicas, logs })
@@ -268,7 +271,7 @@ class Node implements RunningNode {
     const server = this.#createServer(gate)
     const endpoints = await this.#listen(server)
     coordination.onMetadata((_delta, image) => {
-      this.#applyConfig(image, server, logs)
+      this.#applyConfig(image, server, logs, quotas)
       observation.onChange()
     })
     const reports = this.#reportWaiting(peers)
@@ -582,8 +585,10 @@ class Node implements RunningNode {
   }
 
   /** Settings of the cluster's metadata that are not those of a topic. */
-  #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
+  #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager, quotas: ReplicationQuotas): void {
     const { values } = this.#dynamicConfig.at(image.configs)
+    quotas.leader.bytesPerSecond = values.leaderReplicationThrottledRate
+    quotas.follower.bytesPerSecond = values.followerReplicationThrottledRate
     server.connectionLimits = this.#connectionLimits(values)
     logs.updateBrokerConfig(values)
   }

@@ -37,6 +37,7 @@ export {
   ReplicaManager,
   type ReplicaManagerOptions,
 } from './replica-manager.ts'
+export { type QuotaWindows, ReplicationQuota, ReplicationQuotas } from './replication-quota.ts'
 export type {
   ActiveProducersOutcome,
   AppendOutcome,

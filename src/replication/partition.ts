@@ -65,6 +65,10 @@ export class Partition implements LogListener {
   readonly partition: number
   readonly log: PartitionLog
   readonly wasEmptied: boolean
+  /** The topic's settings name this replica in `leader.replication.throttled.replicas`. */
+  isThrottledAsLeader: boolean = false
+  /** Likewise in `follower.replication.throttled.replicas`. */
+  isThrottledAsFollower: boolean = false
   readonly #localId: BrokerId
   readonly #platform: Platform
   readonly #minInSyncReplicas: () => number
@@ -390,6 +394,11 @@ export class Partition implements LogListener {
   /** The run of the broker whose fetches showed that it is in sync. */
   brokerEpochOf(replica: BrokerId): BrokerEpoch | undefined {
     return this.#inSync?.brokerEpochOf(replica)
+  }
+
+  /** In the ISR that the controller knows, while this replica leads. */
+  isInSync(replica: BrokerId): boolean {
+    return this.#inSync?.committed.includes(replica) ?? false
   }
 
   /** Another broker that has a replica, while this one leads. */
