@@ -60,7 +60,9 @@ export {
   type LogManagerSettings,
   type LogSpec,
   openLogManager,
+  type PartitionCopy,
 } from './log-manager.ts'
+export type { MoveAnswer } from './log-moves.ts'
 export { readMetaProperties } from './meta-properties.ts'
 export { decodeProducerSnapshot } from './producer-snapshot.ts'
 export type {

@@ -31,6 +31,7 @@ import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/inde
 import { ReplicaManager, ReplicationQuotas } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { DirectoryAssignments } from './directory-assignments.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
@@ -246,11 +247,22 @@ class Node implements RunningNode {
     const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
     observation = new Observation({ coordination, replicas, groups, platform })
     coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
+    const assignments = new DirectoryAssignments({
+      coordination,
+      brokerId: this.brokerId,
+      timers: platform.timers,
+      logger,
+    })
+    this.#stops.push(async () => assignments.stop())
     logs.setListener({
       onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
       onDirectoryOnline: (path) => {
         logger.info({ path }, 'log directory online')
         replicas.reopenFailed(coordination.image)
+      },
+      // With one directory it fails as a whole, and the controller need not know what is in it.
+      onPlaced: ({ topicId, partition }, directoryId) => {
+        if (logs.directories().length > 1) assignments.tell(topicId, partition, directoryId)
       },
     })
     const services = createApiServices({
@@ -259,7 +271,11 @@ class Node implements RunningNode {
       config: this.#config,
       dynamicConfig: this.#dynamicConfig,
       replicas,
-      logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
+      logDirectories: {
+        all: () => logs.directories(),
+        move: (topic, partition, path) => logs.move(topic, partition, path),
+        space: (path) => platform.files.space(path),
+      },
       coordination,
       groups,
       platform: waitPlatform,
