@@ -110,6 +110,7 @@ export class LocalLog implements PartitionLog {
   #unstoredEpochs = false
   /** Gets all that is appended, too, in the same turn. */
   #mirror: ((batches: Buffer) => void) | undefined
+  #onTruncated: ((endOffset: Offset) => void) | undefined
   /** What is appended here is a copy: neither cached nor counted. */
   readonly #isCopy: boolean
 
@@ -577,6 +578,7 @@ export class LocalLog implements PartitionLog {
     if (this.#logStartOffset > endOffset) this.#logStartOffset = endOffset
     if (this.#cleanedOffset > endOffset) this.#cleanedOffset = endOffset
     this.#epochs.truncateFromEnd(endOffset)
+    this.#onTruncated?.(endOffset)
   }
 
   async #finishTruncation(): Promise<void> {
@@ -713,14 +715,25 @@ export class LocalLog implements PartitionLog {
 
   // Moving to another directory
 
-  /** Counts truncations: what was read across one is read again. */
+  /** Counts truncations, from when they begin: what was read across one is read again. */
   get rewrites(): number {
     return this.#store.rewrites
   }
 
-  /** Runs `work` while the log isn't compacted: a copy of its records must not meet half of that. */
-  withoutCleaning<T>(work: () => Promise<T>): Promise<T> {
-    return this.#cleaning.without(work)
+  /**
+   * Runs `work` while the log isn't compacted: a copy of its records must not meet half of that. `onTruncated` is told where the
+   * log ends after each truncation meanwhile, in the turn in which it does.
+   */
+  async whileCopied<T>(onTruncated: (endOffset: Offset) => void, work: () => Promise<T>): Promise<T> {
+    return await this.#cleaning.without(async () => {
+      this.#onTruncated = onTruncated
+      try {
+        return await work()
+      } finally {
+        this.#onTruncated = undefined
+        this.#mirror = undefined
+      }
+    })
   }
 
   /** All that is appended from now on goes to `mirror` as well, until the log is truncated, or is told to stop that. */

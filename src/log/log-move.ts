@@ -1,4 +1,4 @@
-import { assert, messageOf } from '../base/index.ts'
+import { messageOf } from '../base/index.ts'
 import { BatchView } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { CleanerPace } from './cleaner-pace.ts'
@@ -25,7 +25,7 @@ export type MoveOutcome = 'moved' | 'paused' | 'failed' | 'stopped'
  *
  * Stages: comparing (where the copy, which may be of an earlier run, parts from the log, by leader epochs, it is cut), copying,
  * and, from the turn in which the copy has everything, mirroring: each append goes to both until the switch. A truncation of the
- * log leads back to comparing. The log isn't compacted while it moves: of a key that is deleted the copy might get the record
+ * log cuts the copy too. The log isn't compacted while it moves: of a key that is deleted the copy might get the record
  * and not the tombstone.
  */
 export class LogMove {
@@ -38,7 +38,9 @@ export class LogMove {
   readonly #logger: Logger
   readonly #aborter = new AbortController()
   readonly #done: Promise<MoveOutcome>
-  #comparedAt = -1
+  /** The copy agrees with the log up to its end, or here. */
+  #cutAt = Number.POSITIVE_INFINITY
+  #isCompared = false
   #unsyncedBytes = 0
 
   /** Begins. `turns`: of all moves, of which one copies at a time. */
@@ -60,7 +62,12 @@ export class LogMove {
     const { topic, partition } = options.log
     this.#logger = options.logger.child({ topic, partition, from: options.source.path, to: options.target.path })
     this.#logger.info({ copiedUpTo: options.copy.logEndOffset }, 'log moves to another directory')
-    this.#done = this.#log.withoutCleaning(() => this.#run())
+    this.#done = this.#log.whileCopied(
+      (endOffset) => {
+        this.#cutAt = Math.min(this.#cutAt, endOffset)
+      },
+      () => this.#run(),
+    )
   }
 
   /** It is that object which moves, and not one of before its directory was opened anew. */
@@ -88,8 +95,6 @@ export class LogMove {
       await this.#copyAndSwitch()
     } catch (error) {
       return this.#outcomeOf(error)
-    } finally {
-      this.#log.mirrorTo(undefined)
     }
     this.#logger.info({ logEndOffset: this.#log.logEndOffset }, 'log has moved to another directory')
     return 'moved'
@@ -134,7 +139,7 @@ export class LogMove {
     await this.#pace.spend(chunkBytes)
     const { rewrites, logEndOffset } = this.#log
     const fetchOffset = this.#copy.logEndOffset
-    if (rewrites !== this.#comparedAt || fetchOffset < this.#log.logStartOffset) return 0
+    if (this.#isToBeCut || fetchOffset < this.#log.logStartOffset) return 0
     const read = this.#log.read({ fetchOffset, endOffset: logEndOffset, maxBytes: chunkBytes, minOneBatch: true })
     const found = read instanceof Promise ? await read : read
     if ('outOfRange' in found) return 0 // deleted or truncated meanwhile
@@ -160,9 +165,13 @@ export class LogMove {
     return sizeBytes
   }
 
+  get #isToBeCut(): boolean {
+    return this.#cutAt < this.#copy.logEndOffset
+  }
+
   get #hasAll(): boolean {
     return (
-      this.#log.rewrites === this.#comparedAt &&
+      !this.#isToBeCut &&
       this.#copy.logEndOffset === this.#log.logEndOffset &&
       this.#copy.logStartOffset === this.#log.logStartOffset
     )
@@ -177,28 +186,33 @@ export class LogMove {
     }
   }
 
-  /** Cuts the copy where the log, whatever became of it since, has other records. */
+  /** Cuts the copy where it has other records than the log: once by their epochs, since it may be of an earlier run; then as told. */
   async #compare(): Promise<void> {
-    const { rewrites } = this.#log
-    if (rewrites === this.#comparedAt) return
     const copy = this.#copy
-    while (copy.logEndOffset > copy.logStartOffset) {
-      const own = copy.latestEpoch
-      const ofLog = this.#log.endOffsetForEpoch(own)
-      if (ofLog.leaderEpoch < 0 || ofLog.endOffset < this.#log.logStartOffset) {
-        await copy.truncateFullyAndStartAt(this.#log.logStartOffset)
-        break
-      }
-      const ofCopy = copy.endOffsetForEpoch(ofLog.leaderEpoch)
-      const common = Math.min(ofLog.endOffset, ofCopy.leaderEpoch < 0 ? copy.logStartOffset : ofCopy.endOffset)
-      if (ofLog.leaderEpoch === own && common >= copy.logEndOffset) break
-      const before = copy.logEndOffset
-      await copy.truncateTo(Math.max(common, copy.logStartOffset))
-      assert(copy.logEndOffset < before, 'a truncation shortens the copy')
-      if (ofLog.leaderEpoch === own || ofCopy.leaderEpoch === ofLog.leaderEpoch) break
+    if (!this.#isCompared) {
+      this.#isCompared = true
+      while (copy.logEndOffset > copy.logStartOffset && !(await this.#cutOnce()));
     }
-    if (copy.logEndOffset > this.#log.logEndOffset) await copy.truncateTo(this.#log.logEndOffset)
-    this.#comparedAt = rewrites
+    while (this.#cutAt < Number.POSITIVE_INFINITY) {
+      const endOffset = this.#cutAt
+      this.#cutAt = Number.POSITIVE_INFINITY
+      if (endOffset < copy.logEndOffset) await copy.truncateTo(Math.max(endOffset, copy.logStartOffset))
+    }
+  }
+
+  /** One step of what a follower does with its leader's epochs. True: what is left of the copy agrees. */
+  async #cutOnce(): Promise<boolean> {
+    const copy = this.#copy
+    const epoch = copy.latestEpoch
+    const { leaderEpoch, endOffset } = this.#log.endOffsetForEpoch(epoch)
+    if (leaderEpoch < 0 || endOffset < copy.logStartOffset) {
+      await copy.truncateFullyAndStartAt(this.#log.logStartOffset)
+      return true
+    }
+    const ofCopy = copy.endOffsetForEpoch(leaderEpoch)
+    const common = Math.min(endOffset, ofCopy.leaderEpoch < 0 ? copy.logStartOffset : ofCopy.endOffset)
+    if (common < copy.logEndOffset) await copy.truncateTo(Math.max(common, copy.logStartOffset))
+    return leaderEpoch === epoch || ofCopy.leaderEpoch === leaderEpoch
   }
 
   /** Records that are deleted from the log are from the copy too. */

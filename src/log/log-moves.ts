@@ -110,9 +110,9 @@ export class LogMoves {
     const name = nameOf(log)
     const move = this.#moves.get(name)
     if (move?.target === target) return 'moving'
-    if (this.isCopied(name)) {
+    if (move !== undefined || this.isCopied(name)) {
       await this.end(name)
-      // It was at the switch when it was to be ended.
+      // It was at the switch, or past it, when it was to be ended.
       const holder = this.#directories.find(({ logs }) => logs.get(name) === log)
       if (holder !== undefined && holder !== source) return await this.ask(log, holder, target)
     }
