@@ -376,9 +376,9 @@ export class LocalLog implements PartitionLog {
 
   /** Whether the batch can't go into the active segment, behind `pendingBytes` that are about to be written. */
   #mustRoll(view: BatchView, pendingBytes: number): boolean {
-    if (!this.#store.hasFiles) return false
-    const { active } = this.#store
     const { segmentBytes } = this.#config
+    if (!this.#store.hasFiles) return pendingBytes > 0 && pendingBytes + view.sizeBytes > segmentBytes
+    const { active } = this.#store
     if (active.isFullFor(view.sizeBytes, pendingBytes, view.lastOffset, segmentBytes, this.#config)) return true
     if (active.sizeBytes === 0) return false
     return (

@@ -505,10 +505,10 @@ export class LogDirectory implements LogHost {
   /** Removes the copies: they may be what filled the disk, and what they are made of is there. */
   async dropCopies(): Promise<void> {
     const { files } = this.#environment.platform
-    for (const [name, copy] of [...this.copies]) {
-      await copy.abandon()
-      await files.removeTree(copy.directory)
-      this.copies.delete(name)
+    for (const copy of this.copies.values()) await copy.abandon()
+    this.copies.clear()
+    for (const { name } of (await files.list(this.path)) ?? []) {
+      if (copiedPartition(name) !== undefined) await files.removeTree(join(this.path, name))
     }
   }
 

@@ -380,10 +380,10 @@ class DirectoryLogManager implements LogManager {
       const isElsewhere = holder === undefined && this.#moves.isCopied(name)
       if (isElsewhere && this.#unopened.size > 0) throw [...this.#unopened.values()][0]
       await this.#moves.end(name)
-      if (holder !== undefined && present !== undefined) {
+      if (present !== undefined) {
         const { topic, topicId } = present
         this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
-        await holder.delete(name, present.config.fileDeleteDelayMs)
+        await this.#holderOf(name)?.delete(name, present.config.fileDeleteDelayMs)
       }
       const preferred = this.#preferred.get(name)
       this.#preferred.delete(name)
