@@ -10,6 +10,7 @@ import {
 import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
+import { BatchView } from '../protocol/index.ts'
 import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
 import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
@@ -430,6 +431,16 @@ export class Partition implements LogListener {
     const committed = Math.min(highWatermark, this.log.logEndOffset)
     if (committed > this.#highWatermark) this.#moveHighWatermark(committed)
     return true
+  }
+
+  /**
+   * The leader's log begins within a batch, with which an empty replica has to begin: `records`, kept until it resolves, are the
+   * first that it has. Throws as `appendFetched`.
+   */
+  async beginWithBatch(leaderEpoch: LeaderEpoch, records: Buffer, highWatermark: Offset): Promise<void> {
+    if (!this.#follows(leaderEpoch)) return
+    await this.#truncate(() => this.log.truncateFullyAndStartAt(new BatchView(records).baseOffset))
+    this.appendFetched(leaderEpoch, records, highWatermark)
   }
 
   /** The leader deleted what is below `logStartOffset`. */

@@ -9,7 +9,14 @@ import {
 import { StorageError } from '../log/index.ts'
 import { KafkaClient } from '../network/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
-import { apis, CorruptBatchError, ErrorCode, type FetchResponse } from '../protocol/index.ts'
+import {
+  apis,
+  BatchView,
+  batchHeaderBytes,
+  CorruptBatchError,
+  ErrorCode,
+  type FetchResponse,
+} from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { FetchSessionClient, type PartitionFetch } from './fetch-session-client.ts'
 import type { Partition } from './partition.ts'
@@ -252,6 +259,7 @@ export class ReplicaFetcher {
       this.#logOf(followed).info({ epoch, endOffset }, 'log differs from the leader and is cut')
       return partition.truncateToLeader(leaderEpoch, { epoch: epoch as LeaderEpoch, endOffset })
     }
+    if (records !== null && beginsWithin(records, partition.log)) return this.#beginWithBatch(followed, answer, records)
     // Of those that are caught up too, as in Kafka: the limit is for all that is listed.
     if (partition.isThrottledAsFollower) this.#options.quota.record(records?.length ?? 0)
     try {
@@ -264,6 +272,12 @@ export class ReplicaFetcher {
     return logStartOffset > partition.log.logStartOffset
       ? partition.followLogStart(leaderEpoch, logStartOffset)
       : undefined
+  }
+
+  async #beginWithBatch(followed: Followed, answer: PartitionAnswer, records: Buffer): Promise<void> {
+    const { partition, leaderEpoch } = followed
+    await partition.beginWithBatch(leaderEpoch, Buffer.from(records), answer.highWatermark)
+    await partition.followLogStart(leaderEpoch, answer.logStartOffset)
   }
 
   #onRefused(followed: Followed, errorCode: number): Promise<void> | undefined {
@@ -420,6 +434,12 @@ export class ReplicaFetcher {
 
 function isThrottled({ partition, isCaughtUp }: Followed): boolean {
   return partition.isThrottledAsFollower && !isCaughtUp
+}
+
+/** An empty log begins after the first record of the first batch, as where the leader deleted that record. */
+function beginsWithin(records: Buffer, { logStartOffset, logEndOffset }: Partition['log']): boolean {
+  if (logStartOffset !== logEndOffset || records.length < batchHeaderBytes) return false
+  return new BatchView(records).baseOffset < logEndOffset
 }
 
 /** A limit may be lifted while a fetcher waits for it. */

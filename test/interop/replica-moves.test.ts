@@ -98,7 +98,7 @@ describeWithPeer('kafka-compiled', "Kafka's tool for reassignments, with throttl
     const inside = await plan('inside.json', { topic: 'orders', partition: 0, replicas: [2], log_dirs: [other] })
     const rate = ['--replica-alter-log-dirs-throttle', '50000000']
     await reassign('--execute', ...rate, '--reassignment-json-file', inside)
-    expect(await untilDone(inside)).toMatch(/is completed successfully|reassignment is completed/i)
+    expect(await untilDone(inside)).toMatch(/Reassignment of replica orders-0-2 completed successfully/)
     expect(await foldersOf('orders')).toEqual([`0 ${other}`])
     const across = await plan('across.json', {
       topic: 'orders',
