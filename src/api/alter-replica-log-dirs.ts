@@ -1,3 +1,4 @@
+import type { MoveAnswer } from '../log/index.ts'
 import { type AlterReplicaLogDirsRequest, apis, ErrorCode } from '../protocol/index.ts'
 import { defineApi, type RequestContext } from './api.ts'
 import { byTopic } from './by-topic.ts'
@@ -7,18 +8,22 @@ import { byTopic } from './by-topic.ts'
  *
  *   2  flexible
  *
- * About this broker's own replicas. A replica that is in the folder already, is told so; to move one is not built and refused with
- * UNSUPPORTED_VERSION. A partition that is named twice goes to the last folder that is named for it, as in Kafka.
+ * About this broker's own replicas, each of which begins to move and goes on in the background: DescribeLogDirs tells how far it
+ * is. Asked for the folder that it is in, it stays, and a move to another ends. A replica that is not here yet will be made in
+ * the folder, which REPLICA_NOT_AVAILABLE says: Kafka's tool asks again until it is there. A partition that is named twice goes to
+ * the last folder that is named for it, as in Kafka.
  */
 export const alterReplicaLogDirs = defineApi({
   api: apis.AlterReplicaLogDirs,
   versions: { min: 1, max: 2 },
-  handle(request, context) {
-    const folders = foldersOf(context)
+  async handle(request, context) {
+    const asked = [...askedPartitions(request)]
+    const errorCodes = new Map<AskedPartition, ErrorCode>()
+    for (const each of asked) errorCodes.set(each, await outcomeOf(each, context))
     const answers = byTopic(
-      askedPartitions(request),
+      asked,
       ({ topic }) => topic,
-      (asked) => ({ partitionIndex: asked.partition, errorCode: outcomeOf(asked, folders, context) }),
+      (each) => ({ partitionIndex: each.partition, errorCode: errorCodes.get(each)! }),
     )
     return { body: { results: [...answers].map(([topicName, partitions]) => ({ topicName, partitions })) } }
   },
@@ -49,33 +54,29 @@ function askedPartitions({ dirs }: AlterReplicaLogDirsRequest): Iterable<AskedPa
   return asked.values()
 }
 
-interface Folder {
-  readonly isOnline: boolean
-  /** `3/orders` */
-  readonly partitions: ReadonlySet<string>
+const codes: Readonly<Record<MoveAnswer, ErrorCode>> = {
+  moving: ErrorCode.NONE,
+  there: ErrorCode.NONE,
+  'not-here': ErrorCode.REPLICA_NOT_AVAILABLE,
+  'directory-not-found': ErrorCode.LOG_DIR_NOT_FOUND,
+  'directory-offline': ErrorCode.KAFKA_STORAGE_ERROR,
+  'partition-offline': ErrorCode.KAFKA_STORAGE_ERROR,
+  'name-too-long': ErrorCode.INVALID_TOPIC_EXCEPTION,
 }
 
-function foldersOf({ services }: RequestContext): ReadonlyMap<string, Folder> {
-  const folders = new Map<string, Folder>()
-  for (const { path, error, partitions } of services.logDirectories.all()) {
-    const names = partitions.map(({ topic, partition }) => `${partition}/${topic}`)
-    folders.set(path, { isOnline: error === undefined, partitions: new Set(names) })
-  }
-  return folders
-}
-
-function outcomeOf(
+async function outcomeOf(
   { topic, partition, path }: AskedPartition,
-  folders: ReadonlyMap<string, Folder>,
-  { services }: RequestContext,
-): ErrorCode {
-  const folder = folders.get(path)
-  if (folder === undefined) return ErrorCode.LOG_DIR_NOT_FOUND
-  if (!folder.isOnline) return ErrorCode.KAFKA_STORAGE_ERROR
-  const name = `${partition}/${topic}`
-  if (folder.partitions.has(name)) return ErrorCode.NONE
-  const isHere = [...folders.values()].some(({ partitions }) => partitions.has(name))
-  if (isHere) return ErrorCode.UNSUPPORTED_VERSION
-  const isKnown = services.coordination.image.topics.byName(topic)?.partitions[partition] !== undefined
-  return isKnown ? ErrorCode.NOT_LEADER_OR_FOLLOWER : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+  { services: { coordination, logDirectories, log } }: RequestContext,
+): Promise<ErrorCode> {
+  if (coordination.image.topics.byName(topic)?.partitions[partition] === undefined) {
+    const folder = logDirectories.all().find((each) => each.path === path)
+    if (folder === undefined) return ErrorCode.LOG_DIR_NOT_FOUND
+    return folder.error === undefined ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : ErrorCode.KAFKA_STORAGE_ERROR
+  }
+  try {
+    return codes[await logDirectories.move(topic, partition, path)]
+  } catch (error) {
+    log.warn({ topic, partition, path, error }, 'replica cannot be moved')
+    return ErrorCode.KAFKA_STORAGE_ERROR
+  }
 }

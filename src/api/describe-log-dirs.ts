@@ -14,7 +14,8 @@ import type { LogDirectoryFacts } from './services.ts'
  *   2  flexible     3  top-level error     4  size of the disk     5  cordoned folders, of which there are none
  *
  * This broker's folders for data, each with its partitions and their bytes. No topics asked (null) is all; a partition that
- * isn't here is left out. A folder that is out of use is KAFKA_STORAGE_ERROR, with nothing in it.
+ * isn't here is left out. A folder that is out of use is KAFKA_STORAGE_ERROR, with nothing in it. What moves into a folder is in it
+ * as future, with what it lacks.
  */
 export const describeLogDirs = defineApi({
   api: apis.DescribeLogDirs,
@@ -44,10 +45,11 @@ function wantedPartitions(topics: NonNullable<DescribeLogDirsRequest['topics']>)
 }
 
 async function describe(
-  { path, error, partitions }: LogDirectoryFacts,
+  facts: LogDirectoryFacts,
   wanted: Wanted | undefined,
   { services }: RequestContext,
 ): Promise<DirectoryAnswer> {
+  const { path, error } = facts
   const offline = { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, logDir: path, topics: [] }
   if (error !== undefined) return offline
   try {
@@ -55,7 +57,7 @@ async function describe(
     return {
       errorCode: ErrorCode.NONE,
       logDir: path,
-      topics: topicAnswers(partitions, wanted),
+      topics: topicAnswers(facts, wanted),
       totalBytes,
       usableBytes: freeBytes,
     }
@@ -65,18 +67,23 @@ async function describe(
   }
 }
 
-function topicAnswers(partitions: LogDirectoryFacts['partitions'], wanted: Wanted | undefined): TopicAnswer[] {
+function topicAnswers({ partitions, copies }: LogDirectoryFacts, wanted: Wanted | undefined): TopicAnswer[] {
   const byTopic = new Map<string, TopicAnswer['partitions'][number][]>()
-  for (const { topic, partition, sizeBytes, highWatermark, logEndOffset } of partitions) {
-    if (wanted !== undefined && wanted.get(topic)?.has(partition) !== true) continue
+  const add = (
+    topic: string,
+    partitionIndex: number,
+    partitionSize: number,
+    offsetLag: number,
+    isFutureKey: boolean,
+  ) => {
+    if (wanted !== undefined && wanted.get(topic)?.has(partitionIndex) !== true) return
     const answers = byTopic.get(topic) ?? []
-    answers.push({
-      partitionIndex: partition,
-      partitionSize: sizeBytes,
-      offsetLag: Math.max(0, highWatermark - logEndOffset),
-      isFutureKey: false,
-    })
+    answers.push({ partitionIndex, partitionSize, offsetLag, isFutureKey })
     byTopic.set(topic, answers)
   }
+  for (const { topic, partition, sizeBytes, highWatermark, logEndOffset } of partitions) {
+    add(topic, partition, sizeBytes, Math.max(0, highWatermark - logEndOffset), false)
+  }
+  for (const { topic, partition, sizeBytes, offsetLag } of copies) add(topic, partition, sizeBytes, offsetLag, true)
   return [...byTopic].map(([name, answers]) => ({ name, partitions: answers }))
 }

@@ -2,7 +2,7 @@ import type { BrokerId } from '../base/index.ts'
 import type { DynamicConfig, ParsedConfig } from '../config/index.ts'
 import type { Coordination } from '../coordination/index.ts'
 import type { GroupCoordinator } from '../group/index.ts'
-import type { PartitionLog } from '../log/index.ts'
+import type { LogManager, PartitionCopy, PartitionLog } from '../log/index.ts'
 import type { Platform } from '../platform/index.ts'
 import { FetchSessions, type ReplicaService } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -34,11 +34,15 @@ export interface LogDirectoryFacts {
     PartitionLog,
     'topic' | 'partition' | 'sizeBytes' | 'highWatermark' | 'logEndOffset'
   >[]
+  /** Of partitions that move here. */
+  readonly copies: readonly PartitionCopy[]
 }
 
 /** What the APIs ask of the folders for data on this broker. */
 export interface LogDirectories {
   all(): readonly LogDirectoryFacts[]
+  /** Moves a partition that is on this broker, or will be, into another folder. */
+  readonly move: LogManager['move']
   /** Of the disk that a folder is on. Throws `FileError`. */
   space(path: string): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>
 }

@@ -309,6 +309,11 @@ function addReassign(program: Command): void {
     reassign.command('start').description("begin what a plan says: JSON, as of Kafka's own tool").argument('<file>'),
   )
     .option('-w, --wait', 'until it is done')
+    .option(
+      '-t, --throttle <size>',
+      'that much a second, such as 10MiB, of each broker, and wait until it is done',
+      size,
+    )
     .action(async (path: string, options: reassignCommands.StartOptions) =>
       (await import('./commands/reassign.ts')).start(path, options),
     )
@@ -441,6 +446,16 @@ function wholeNumber(min: number, maxDigits = 10): (text: string) => number {
     if (/^\d+$/.test(text) && text.length <= maxDigits && Number(text) >= min) return Number(text)
     throw new InvalidArgumentError(`Allowed is a whole number from ${min}.`)
   }
+}
+
+const sizeFactors: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
+
+/** Bytes, of `1048576`, `1024k`, `1MiB`. */
+function size(text: string): number {
+  const [, digits, unit = ''] = /^(\d{1,12}(?:\.\d{1,6})?) ?(?:([kmg])i?)?b?$/i.exec(text) ?? []
+  const bytes = Math.floor(Number(digits) * sizeFactors[unit.toLowerCase()]!)
+  if (digits !== undefined && bytes >= 1 && Number.isSafeInteger(bytes)) return bytes
+  throw new InvalidArgumentError('Allowed is a number of bytes, such as 500000, 512KiB or 10MiB.')
 }
 
 function version(): string {

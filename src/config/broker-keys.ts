@@ -525,6 +525,23 @@ export const brokerKeys = declareKeys({
     internal: true,
     doc: 'Bytes a second at which a follower fetches the replicas of follower.replication.throttled.replicas',
   }),
+  replicaAlterLogDirsIoMaxBytesPerSecond: long('replica.alter.log.dirs.io.max.bytes.per.second', {
+    default: maxLong,
+    min: 0,
+    dynamic: true,
+    internal: true,
+    doc: 'Bytes a second at which replicas are moved from one folder for data to another of the same broker',
+  }),
+  replicationQuotaWindowNum: int('replication.quota.window.num', {
+    default: 11,
+    min: 1,
+    doc: 'Windows over which the rate of throttled replication is measured',
+  }),
+  replicationQuotaWindowSizeSeconds: int('replication.quota.window.size.seconds', {
+    default: 1,
+    min: 1,
+    doc: 'The length of one of these windows',
+  }),
   minInsyncReplicas: int('min.insync.replicas', {
     default: 1,
     min: 1,

@@ -72,4 +72,4 @@ export {
   type TopicOverrides,
   validateTopicOverrides,
 } from './topic-config.ts'
-export { topicKeys } from './topic-keys.ts'
+export { isThrottledReplica, topicKeys } from './topic-keys.ts'

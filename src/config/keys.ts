@@ -73,6 +73,8 @@ interface ListOptions<T extends readonly string[] | null> extends Options, Defau
   readonly oneOf?: readonly string[]
   /** What each element looks like. */
   readonly elements?: RegExp
+  /** An element that may be the only one, whatever `elements` says. */
+  readonly alone?: string
   /** True: an element may stand in it more than once. */
   readonly repeats?: boolean
 }
@@ -178,13 +180,15 @@ export function list(
   name: string,
   options: ListOptions<readonly string[] | null>,
 ): Key<readonly string[]> | Key<readonly string[] | null> {
-  const { oneOf, elements, repeats = false } = options
+  const { oneOf, elements, alone, repeats = false } = options
   const what = oneOf === undefined ? 'texts' : `any of ${oneOf.join(', ')}`
+  const isElement = (each: string) => elements === undefined || elements.test(each)
   const allowed = `${what}, between commas${repeats ? '' : ', each once'}`
   return key<readonly string[] | null>(name, 'LIST', options, allowed, (text) => {
     const value = text === '' ? [] : text.split(',').map((element) => element.trim())
     if (value.includes('') || (!repeats && new Set(value).size !== value.length)) return undefined
-    if (elements !== undefined && !value.every((element) => elements.test(element))) return undefined
+    const isAlone = value.length === 1 && value[0] === alone
+    if (!isAlone && !value.every(isElement)) return undefined
     if (oneOf !== undefined && !value.every((element) => oneOf.includes(element))) return undefined
     return { value: Object.freeze(value), text: value.join(',') }
   })

@@ -50,6 +50,10 @@ export interface TopicConfig {
   readonly minCompactionLagMs: number
   readonly maxCompactionLagMs: number
   readonly uncleanLeaderElectionEnable: boolean
+  /** Replicas that are served throttled, each as `partition:broker`, or only `*`. See `isThrottledReplica`. */
+  readonly leaderThrottledReplicas: readonly string[]
+  /** Replicas whose fetching is throttled, likewise. */
+  readonly followerThrottledReplicas: readonly string[]
 }
 
 /** Texts by key, as a topic carries them. */
@@ -159,6 +163,8 @@ export function topicConfigOf(overrides: TopicOverrides, inherited: ReadonlyMap<
     minCompactionLagMs: typed.minCompactionLagMs,
     maxCompactionLagMs: typed.maxCompactionLagMs,
     uncleanLeaderElectionEnable: typed.uncleanLeaderElectionEnable,
+    leaderThrottledReplicas: typed.leaderReplicationThrottledReplicas,
+    followerThrottledReplicas: typed.followerReplicationThrottledReplicas,
   })
 }
 

@@ -12,8 +12,20 @@ export function brokerSynonymsOf(key: Key<unknown>): readonly BrokerSynonym[] {
   return synonyms.get(key.name) ?? []
 }
 
-/** `partition:broker`, or all of them. */
-const throttledReplica = /^(\*|\d{1,10}:\d{1,10})$/
+/** `partition:broker` */
+const throttledReplica = /^\d{1,10}:\d{1,10}$/
+/** Every replica of the topic; stands alone. */
+const everyReplica = '*'
+
+/** Whether a list of throttled replicas names the one that `brokerId` has of `partition`. */
+export function isThrottledReplica(replicas: readonly string[], partition: number, brokerId: number): boolean {
+  if (replicas.length === 0) return false
+  return replicas.some((each) => {
+    if (each === everyReplica) return true
+    const colon = each.indexOf(':')
+    return Number(each.slice(0, colon)) === partition && Number(each.slice(colon + 1)) === brokerId
+  })
+}
 
 /** The broker's keys that say the same thing as `name`, in other units or more weakly, with itself, from the strongest. */
 export function equivalentBrokerKeys(name: string): readonly string[] {
@@ -68,6 +80,7 @@ export const topicKeys = declareKeys({
   followerReplicationThrottledReplicas: list('follower.replication.throttled.replicas', {
     default: [],
     elements: throttledReplica,
+    alone: everyReplica,
     doc: 'Replicas whose fetching is throttled, each as partition:broker, or *',
   }),
   indexIntervalBytes: int('index.interval.bytes', {
@@ -84,6 +97,7 @@ export const topicKeys = declareKeys({
   leaderReplicationThrottledReplicas: list('leader.replication.throttled.replicas', {
     default: [],
     elements: throttledReplica,
+    alone: everyReplica,
     doc: 'Replicas that are served throttled, each as partition:broker, or *',
   }),
   localRetentionBytes: long('local.retention.bytes', { default: -2, min: -2, doc: 'Tiered storage is not built' }),

@@ -88,6 +88,7 @@ export type {
   RegisterBrokerRefusal,
   RegisterBrokerResult,
   RegisterControllerResult,
+  ReplicaAssignment,
   UnregisterBrokerResult,
   UpdateFeaturesResult,
 } from './requests.ts'

@@ -282,9 +282,16 @@ export interface OngoingReassignment {
   readonly removingReplicas: readonly BrokerId[]
 }
 
+/** A replica is in this log directory of its broker. */
+export interface ReplicaAssignment {
+  readonly topicId: Uuid
+  readonly partition: number
+  readonly directory: Uuid
+}
+
 /** A broker says in which of its log directories replicas are. KIP-858. */
 export interface AssignReplicasRequest extends BrokerRun {
-  readonly assignments: readonly { readonly topicId: Uuid; readonly partition: number; readonly directory: Uuid }[]
+  readonly assignments: readonly ReplicaAssignment[]
 }
 
 export type AssignReplicasResult =

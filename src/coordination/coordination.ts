@@ -4,6 +4,7 @@ import type {
   AlterConfigResult,
   AlterPartitionResult,
   AlterReassignmentsRequest,
+  AssignReplicasResult,
   BrokerRegistration,
   CreatePartitionsRequest,
   CreatePartitionsResult,
@@ -18,6 +19,7 @@ import type {
   ListReassignmentsRequest,
   OngoingReassignment,
   ReassignmentResult,
+  ReplicaAssignment,
   UnregisterBrokerResult,
   UpdateFeaturesResult,
 } from '../controller/index.ts'
@@ -64,6 +66,8 @@ export interface Coordination {
    * `CoordinationError`.
    */
   alterPartitions(changes: readonly IsrChange[]): Promise<AlterPartitionResult>
+  /** In which of its log directories this broker has replicas. Rejects with a `CoordinationError`; may be told again then. */
+  assignReplicas(assignments: readonly ReplicaAssignment[]): Promise<AssignReplicasResult>
 
   readonly admin: Admin
   /**

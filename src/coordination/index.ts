@@ -26,6 +26,7 @@ export type {
   AlterConfigResult,
   AlterPartitionResult,
   AlterReassignmentsRequest,
+  AssignReplicasResult,
   BrokerRegistration,
   ConfigChange,
   CreatePartitionsRequest,
@@ -44,6 +45,7 @@ export type {
   OngoingReassignment,
   ReassignmentRequest,
   ReassignmentResult,
+  ReplicaAssignment,
   UnregisterBrokerResult,
   UpdateFeaturesResult,
 } from '../controller/index.ts'

@@ -37,12 +37,12 @@ export class CleaningTurn {
   }
 
   /** Runs `work` while there is no cleaning. */
-  async without(work: () => Promise<void>): Promise<void> {
+  async without<T>(work: () => Promise<T>): Promise<T> {
     this.#pauses++
     try {
       this.abort()
       await this.ended()
-      await work()
+      return await work()
     } finally {
       this.#pauses--
     }

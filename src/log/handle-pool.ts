@@ -168,7 +168,8 @@ export class HandlePool {
 
 /** One file of a `HandlePool`. Positions and sizes are in bytes. Not opened before its first use. */
 export class PooledFile {
-  readonly path: string
+  /** Changes when its folder is renamed. */
+  path: string
   /** Asks whoever writes to it for a sync, after which it can be closed. */
   onSyncWanted: (() => void) | undefined
   readonly #pool: HandlePool

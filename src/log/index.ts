@@ -4,8 +4,8 @@
  *
  * In reading order: `PartitionLog` (`types.ts`) is the contract; `LocalLog` (`local-log.ts`) the whole algorithm over the
  * `Segment`s of a `SegmentStore`, `LogReader` its reading half; `partition-loader.ts` what a start does, above all after a
- * crash; `LogCleaner` compacts (`compaction.ts` is one pass over one log); `LogDirectory` and `LogManager` hold the logs of
- * one folder and of the node. `FlushScheduler`, `HandlePool` and `TailCache` are shared by all logs of a process.
+ * crash; `LogCleaner` compacts (`compaction.ts` is one pass over one log), `LogMoves` takes logs to other directories (`LogMove` is
+ * one of them); `LogDirectory` and `LogManager` hold the logs of one folder and of the node. `FlushScheduler`, `HandlePool` and `TailCache` are shared by all logs of a process.
  *
  * A partition's folder, `<topic>-<partition>/`:
  *
@@ -31,13 +31,15 @@
  * - Compaction looks only at closed segments that are flushed and committed. What it writes is `<base offset>.log.cleaned`
  *   until it is synced, then `.log.swap`; from there on a start puts it in place. Holes it leaves between segments lie below
  *   a durable recovery point, so recovery doesn't take them for lost ends.
+ * - A log moves as a copy, `<topic>-<partition>.<id>-future/`, that gets its place in one turn, between two syncs: a crash finds
+ *   one of the two, or both with all that was told durable.
  * - A folder appears with the partition, its files with the first append. A folder without files is nothing.
  *
  * Everything runs on the event loop, in pieces of about a millisecond; blocking calls only into the page cache. Syncs,
  * cold reads and loading use the thread pool; unpacking and packing of batches is offloaded.
  *
  * Sources: Kafka's log format (KIP-98), leader epochs (KIP-101, KIP-279), log directory failure (KIP-112), compaction with
- * delete horizons (KIP-58, KIP-354, KIP-534).
+ * delete horizons (KIP-58, KIP-354, KIP-534), moves between directories (KIP-113).
  */
 export {
   highWatermarkFile,
@@ -60,7 +62,9 @@ export {
   type LogManagerSettings,
   type LogSpec,
   openLogManager,
+  type PartitionCopy,
 } from './log-manager.ts'
+export type { MoveAnswer } from './log-moves.ts'
 export { readMetaProperties } from './meta-properties.ts'
 export { decodeProducerSnapshot } from './producer-snapshot.ts'
 export type {

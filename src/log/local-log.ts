@@ -28,7 +28,7 @@ import type { ProducerState } from './producer-state.ts'
 import { countExpired, type RetainedLog } from './retention.ts'
 import { maxRelativeOffset, type Segment } from './segment.ts'
 import { SegmentStore } from './segment-store.ts'
-import type { LogTail } from './tail-cache.ts'
+import { type LogTail, TailCache } from './tail-cache.ts'
 import type {
   ActiveProducer,
   AppendOptions,
@@ -54,6 +54,19 @@ export interface LoadedLog {
   readonly highWatermark: Offset
 }
 
+/** Where a log moves. */
+export interface MoveTarget {
+  readonly host: LogHost
+  /** The partition's folder in the directory `host`, and how it is called until the copy there is whole. */
+  readonly folder: string
+  readonly copyFolder: string
+  /** What the folder of before is called then, in its own directory. */
+  readonly deletedFolder: string
+  onSwitched(): void
+  /** Makes it durable that the folder of before is deleted. */
+  confirm(): Promise<void>
+}
+
 /**
  * `PartitionLog` over segments in a folder: what is appended, where the log begins and ends, what is durable, committed and
  * clean, and who may change files when. The files themselves are `SegmentStore`'s, reading is `LogReader`'s.
@@ -69,9 +82,8 @@ export class LocalLog implements PartitionLog {
   readonly topic: string
   readonly topicId: Uuid
   readonly partition: number
-  readonly directory: string
   readonly #environment: LogEnvironment
-  readonly #host: LogHost
+  #host: LogHost
   readonly #mutex = new Mutex()
   readonly #epochs = new EpochCache()
   readonly #tail: LogTail
@@ -96,6 +108,11 @@ export class LocalLog implements PartitionLog {
   /** Random part of `segment.ms`, drawn for each segment. */
   #rollJitterMs: number
   #unstoredEpochs = false
+  /** Gets all that is appended, too, in the same turn. */
+  #mirror: ((batches: Buffer) => void) | undefined
+  #onTruncated: ((endOffset: Offset) => void) | undefined
+  /** What is appended here is a copy: neither cached nor counted. */
+  readonly #isCopy: boolean
 
   constructor(options: {
     readonly environment: LogEnvironment
@@ -107,6 +124,8 @@ export class LocalLog implements PartitionLog {
     readonly config: TopicConfig
     readonly loaded: LoadedLog
     readonly cleanedOffset: Offset
+    /** It is filled from another log of this broker, in whose place it may come. */
+    readonly isCopy?: boolean
   }) {
     const { loaded } = options
     this.#environment = options.environment
@@ -114,7 +133,7 @@ export class LocalLog implements PartitionLog {
     this.topic = options.topic
     this.topicId = options.topicId
     this.partition = options.partition
-    this.directory = options.directory
+    this.#isCopy = options.isCopy === true
     this.#config = options.config
     this.#producers = loaded.producers
     this.#cleanedOffset = options.cleanedOffset
@@ -129,7 +148,7 @@ export class LocalLog implements PartitionLog {
       ...{ environment, host, directory, topicId, segments, snapshotOffset },
       onSyncWanted: () => this.#flusher.request(),
     })
-    this.#tail = environment.tailCache.openTail()
+    this.#tail = (this.#isCopy ? new TailCache({ budgetBytes: 0 }) : environment.tailCache).openTail()
     this.#reader = new LogReader({ log: this.#asRead(), store: this.#store, tail: this.#tail, environment })
     const { platform, scheduler, probe } = environment
     this.#flusher = new Flusher({
@@ -142,6 +161,11 @@ export class LocalLog implements PartitionLog {
       flushedOffset: this.#logEndOffset,
     })
     this.#rollJitterMs = this.#drawJitter()
+  }
+
+  /** The partition's folder. */
+  get directory(): string {
+    return this.#store.directory
   }
 
   get logStartOffset(): Offset {
@@ -281,6 +305,7 @@ export class LocalLog implements PartitionLog {
     if (this.#mustRoll(view, 0)) this.#rollOrFail(view)
     this.#write(batch)
     this.#noteAppended(view)
+    this.#mirror?.(batch)
     this.#flushWhenDue()
     const logStartOffset = this.#logStartOffset
     return { ok: true, baseOffset, lastOffset: view.lastOffset, logAppendTimeMs, logStartOffset, duplicate: false }
@@ -311,6 +336,7 @@ export class LocalLog implements PartitionLog {
     this.#write(records.subarray(start, end))
     const view = new BatchView(records)
     for (let at = start; at < end; at += view.sizeBytes) this.#noteAppended(view.moveTo(records, at))
+    this.#mirror?.(records.subarray(start, end))
   }
 
   /** Writes whole batches to the active segment. */
@@ -320,7 +346,9 @@ export class LocalLog implements PartitionLog {
     } catch (error) {
       throw this.#unlessOutOfFiles(error)
     }
-    this.#environment.probe.appendedBytes.value += batches.length
+    const { probe } = this.#environment
+    if (this.#isCopy) probe.movedBytes.value += batches.length
+    else probe.appendedBytes.value += batches.length
   }
 
   /** The batch is in the page cache: moves the LEO over it. */
@@ -348,9 +376,9 @@ export class LocalLog implements PartitionLog {
 
   /** Whether the batch can't go into the active segment, behind `pendingBytes` that are about to be written. */
   #mustRoll(view: BatchView, pendingBytes: number): boolean {
-    if (!this.#store.hasFiles) return false
-    const { active } = this.#store
     const { segmentBytes } = this.#config
+    if (!this.#store.hasFiles) return pendingBytes > 0 && pendingBytes + view.sizeBytes > segmentBytes
+    const { active } = this.#store
     if (active.isFullFor(view.sizeBytes, pendingBytes, view.lastOffset, segmentBytes, this.#config)) return true
     if (active.sizeBytes === 0) return false
     return (
@@ -496,8 +524,7 @@ export class LocalLog implements PartitionLog {
       const end = await cut.endBefore(offset)
       await this.#lowerRecoveryPoint(end.endOffset)
       const logStartBefore = this.#logStartOffset
-      this.#store.beginTruncation()
-      this.#tail.clear()
+      this.#beginTruncation()
       await this.#store.truncateTo(cut, end)
       this.#endAt(end.endOffset)
       await this.#rebuildProducers()
@@ -519,8 +546,7 @@ export class LocalLog implements PartitionLog {
   async #startAfresh(offset: Offset): Promise<void> {
     if (!this.#store.hasFiles && offset === 0) return
     await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
-    this.#store.beginTruncation()
-    this.#tail.clear()
+    this.#beginTruncation()
     this.#logStartOffset = offset
     await this.#host.saveLogStarts()
     await this.#store.startAfresh(offset)
@@ -530,6 +556,12 @@ export class LocalLog implements PartitionLog {
     await this.#finishTruncation()
     await this.#host.saveLogStarts()
     this.#listener?.onLogStartMoved(offset)
+  }
+
+  #beginTruncation(): void {
+    this.#mirror = undefined
+    this.#store.beginTruncation()
+    this.#tail.clear()
   }
 
   /** Before records go that were said to be on disk, the checkpoint must no longer say so. */
@@ -546,6 +578,7 @@ export class LocalLog implements PartitionLog {
     if (this.#logStartOffset > endOffset) this.#logStartOffset = endOffset
     if (this.#cleanedOffset > endOffset) this.#cleanedOffset = endOffset
     this.#epochs.truncateFromEnd(endOffset)
+    this.#onTruncated?.(endOffset)
   }
 
   async #finishTruncation(): Promise<void> {
@@ -678,6 +711,116 @@ export class LocalLog implements PartitionLog {
   async noteCleaned(offset: Offset): Promise<void> {
     this.#cleanedOffset = offset
     await this.#host.saveCleanedOffsets()
+  }
+
+  // Moving to another directory
+
+  /** Counts truncations, from when they begin: what was read across one is read again. */
+  get rewrites(): number {
+    return this.#store.rewrites
+  }
+
+  /**
+   * Runs `work` while the log isn't compacted: a copy of its records must not meet half of that. `onTruncated` is told where the
+   * log ends after each truncation meanwhile, in the turn in which it does.
+   */
+  async whileCopied<T>(onTruncated: (endOffset: Offset) => void, work: () => Promise<T>): Promise<T> {
+    return await this.#cleaning.without(async () => {
+      this.#onTruncated = onTruncated
+      try {
+        return await work()
+      } finally {
+        this.#onTruncated = undefined
+        this.#mirror = undefined
+      }
+    })
+  }
+
+  /** All that is appended from now on goes to `mirror` as well, until the log is truncated, or is told to stop that. */
+  mirrorTo(mirror: ((batches: Buffer) => void) | undefined): void {
+    this.#mirror = mirror
+  }
+
+  /** Of a copy: its original ends at `offset`, and there is no record between. */
+  skipTo(offset: Offset): void {
+    this.#requireOnline()
+    assert(offset > this.#logEndOffset, 'the copy ends before the offset')
+    try {
+      this.#store.roll(offset, this.#logEndOffset, this.#encodeProducers())
+    } catch (error) {
+      throw this.#unlessOutOfFiles(error)
+    }
+    this.#logEndOffset = offset
+  }
+
+  /**
+   * Goes on in the files of `copy`, which holds the same records and is given all that is appended: nobody who uses this log
+   * notices. False, and nothing has changed, when the copy is not the same any more. Throws what the copy's directory, or this
+   * one's, fails with; in the first case nothing has changed.
+   *
+   * No sync, truncation or retention comes between, so that nothing is told durable that only one of the two has: a crash at
+   * any step leaves a whole one, or two that both have all that was told durable. `move.onSwitched` is called in the turn of the
+   * switch; the files of before are those of nobody then, in a folder that is called `move.deletedFolder`.
+   */
+  async moveInto(copy: LocalLog, move: MoveTarget): Promise<boolean> {
+    return await this.#mutex.run(async () => {
+      this.#requireOnline()
+      const prepared = await copy.#exclusive(async () => {
+        if (!this.#isSameAs(copy)) return false
+        await copy.#becomeDurable(move)
+        return this.#switchInto(copy, move)
+      })
+      if (prepared) await this.#confirmSwitch(move)
+      return prepared
+    })
+  }
+
+  #isSameAs(copy: LocalLog): boolean {
+    return (
+      this.#mirror !== undefined &&
+      copy.#logEndOffset === this.#logEndOffset &&
+      copy.#logStartOffset === this.#logStartOffset
+    )
+  }
+
+  /** A copy: all on disk, under the name that a start takes for the partition's. */
+  async #becomeDurable({ host, folder }: MoveTarget): Promise<void> {
+    const { platform, scheduler } = this.#environment
+    const target = this.#logEndOffset
+    await scheduler.run('log', () => this.#syncEverything())
+    this.#flusher.moveTo(target)
+    await Promise.all([host.saveRecoveryPoints(), host.saveLogStarts(), host.saveCleanedOffsets()])
+    this.#store.rename(folder)
+    await platform.files.syncDirectory(host.path)
+  }
+
+  /** In one turn. False: this log has failed meanwhile, and the copy has its old name again. */
+  #switchInto(copy: LocalLog, { host, copyFolder, deletedFolder, onSwitched }: MoveTarget): boolean {
+    if (!this.isOnline || !this.#isSameAs(copy)) {
+      copy.#store.rename(copyFolder)
+      return false
+    }
+    try {
+      this.#store.rename(deletedFolder)
+    } catch (error) {
+      copy.#store.rename(copyFolder)
+      this.#fail(error)
+      return false
+    }
+    this.#mirror = undefined
+    this.#store.takeOver(copy.#store, host)
+    this.#host = host
+    this.#unstoredEpochs = true
+    this.#cleanedOffset = copy.#cleanedOffset
+    copy.#release('closed')
+    onSwitched()
+    return true
+  }
+
+  /** What is told durable from here on is in the new files only: those of before must not come back. */
+  async #confirmSwitch({ confirm }: MoveTarget): Promise<void> {
+    await confirm()
+    if (this.#logEndOffset > this.flushedOffset) this.#flusher.request()
   }
 
   /** `#exclusive`, for work on segments that a cleaning may be reading: it is aborted first. */

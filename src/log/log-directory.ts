@@ -16,7 +16,7 @@ import {
 import { Coalesced } from './coalesced.ts'
 import type { LogEnvironment, LogHost } from './environment.ts'
 import { StorageError, storageErrorOf } from './errors.ts'
-import { type LoadedLog, LocalLog } from './local-log.ts'
+import { type LoadedLog, LocalLog, type MoveTarget } from './local-log.ts'
 import { type MetaProperties, readMetaProperties } from './meta-properties.ts'
 import { loadPartition } from './partition-loader.ts'
 import { ProducerState } from './producer-state.ts'
@@ -57,6 +57,7 @@ export interface LogDirectoryEvents {
  *     replication-offset-checkpoint         high watermarks
  *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
  *     <topic>-<partition>/                  a partition
+ *     <topic>-<partition>.<id>-future/      a copy, of a partition that moves here from another directory
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
  */
 export class LogDirectory implements LogHost {
@@ -69,6 +70,8 @@ export class LogDirectory implements LogHost {
   readonly #defaultConfig: TopicConfig
   /** By partition name. Offline ones stay until the directory is reopened. */
   readonly logs = new Map<string, LocalLog>()
+  /** Copies of partitions that move here, by partition name. */
+  readonly copies = new Map<string, LocalLog>()
   /** Partitions whose folder is damaged, with why. */
   readonly faults = new Map<string, StorageError>()
   /** Recovery points of damaged partitions: they must outlive this run. */
@@ -161,7 +164,7 @@ export class LogDirectory implements LogHost {
       await files.syncDirectory(this.path)
     }
     // A line of a partition that is gone would be believed of a later one of the same name.
-    const isKnown = (name: string) => this.logs.has(name) || this.faults.has(name)
+    const isKnown = (name: string) => this.logs.has(name) || this.faults.has(name) || this.copies.has(name)
     if (![...recoveryPoints.keys()].every(isKnown)) await this.saveRecoveryPoints()
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
@@ -172,11 +175,19 @@ export class LogDirectory implements LogHost {
   async #loadAll(isClean: boolean, hintFor: (name: string) => LoadHint): Promise<void> {
     const { files } = this.#environment.platform
     const names: string[] = []
+    /** Folders by the partition of which they hold a copy: one each. */
+    const copies = new Map<string, string>()
     for (const { name, kind } of (await files.list(this.path)) ?? []) {
       if (kind !== 'directory') continue
+      const copied = copiedPartition(name)
       if (name.endsWith('-delete')) await files.removeTree(join(this.path, name))
       else if (parsePartitionName(name) !== undefined) names.push(name)
+      else if (copied !== undefined && !copies.has(copied)) copies.set(copied, name)
+      else if (copied !== undefined) await files.removeTree(join(this.path, name))
     }
+    await forEachBounded(copies, maxConcurrentLogs, async ([name, folder]) => {
+      await this.#loadCopy(name, folder, isClean && !names.includes(name), names.includes(name), hintFor(name))
+    })
     await forEachBounded(names, maxConcurrentLogs, async (name) => {
       const hint = hintFor(name)
       try {
@@ -191,6 +202,22 @@ export class LogDirectory implements LogHost {
     })
     // Folders of partitions that a killed process had made, and not yet synced.
     if (!isClean) await files.syncDirectory(this.path)
+  }
+
+  /** What can't be gone on with is removed: the partition itself has it all. */
+  async #loadCopy(name: string, folder: string, isClean: boolean, isOutdated: boolean, hint: LoadHint): Promise<void> {
+    const { files } = this.#environment.platform
+    const directory = join(this.path, folder)
+    try {
+      const topicId = isOutdated ? undefined : await readPartitionMetadata(files, directory)
+      if (topicId === undefined) return await files.removeTree(directory)
+      const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
+      this.copies.set(name, this.#logOf(name, topicId, loaded, hint.config, hint.cleanedOffset, directory))
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.cause !== undefined) throw storageErrorOf(error, this.path)
+      this.#logger.warn({ partition: name, error }, 'unfinished copy of a partition is damaged, and removed')
+      await files.removeTree(directory)
+    }
   }
 
   async #loadOne(name: string, isClean: boolean, hint: LoadHint): Promise<void> {
@@ -211,20 +238,34 @@ export class LogDirectory implements LogHost {
   }
 
   #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
+    const log = this.#logOf(name, topicId, loaded, config, cleanedOffset)
+    this.logs.set(name, log)
+    return log
+  }
+
+  /** `copyDirectory`: of a copy; the partition's own folder when left out. */
+  #logOf(
+    name: string,
+    topicId: Uuid,
+    loaded: LoadedLog,
+    config: TopicConfig,
+    cleanedOffset: Offset,
+    copyDirectory?: string,
+  ): LocalLog {
     const { topic, partition } = parsePartitionName(name)!
-    const log = new LocalLog({
+    const isCopy = copyDirectory !== undefined
+    return new LocalLog({
       environment: this.#environment,
       host: this,
       topic,
       topicId,
       partition,
-      directory: join(this.path, name),
-      config,
+      directory: copyDirectory ?? join(this.path, name),
+      config: isCopy ? configOfCopy(config) : config,
       loaded,
       cleanedOffset,
+      isCopy,
     })
-    this.logs.set(name, log)
-    return log
   }
 
   /** A new partition: nothing on disk, until its first append. */
@@ -232,9 +273,99 @@ export class LogDirectory implements LogHost {
     return this.#add(partitionName(topic, partition), topicId, emptyLog(), config)
   }
 
+  /** An empty copy of a partition in another directory. Nothing on disk, until something is copied. */
+  createCopy(original: LocalLog): LocalLog {
+    const { topicId, config, cleanedOffset } = original
+    const name = partitionName(original.topic, original.partition)
+    const id = this.#environment.platform.random.bytes(16).toString('hex')
+    const directory = join(this.path, copyFolder(name, id))
+    const copy = this.#logOf(name, topicId, emptyLog(), config, cleanedOffset, directory)
+    this.copies.set(name, copy)
+    return copy
+  }
+
+  /** Takes a copy out of use. Durable when it resolves. */
+  async discardCopy(name: string): Promise<void> {
+    const copy = this.copies.get(name)
+    if (copy === undefined) return
+    const wasOnDisk = copy.hasFiles
+    this.copies.delete(name)
+    await copy.abandon()
+    if (this.#error !== undefined) return
+    const { files } = this.#environment.platform
+    try {
+      if (!wasOnDisk) return copy.hasFolder ? await files.removeTree(copy.directory) : undefined
+      await this.#removeFolder(copy.directory, name, 0)
+      if (copy.cleanedOffset >= 0) await this.#cleanedOffsets.run()
+    } catch (error) {
+      const failure = storageErrorOf(error, copy.directory)
+      this.fail(failure)
+      throw failure
+    }
+  }
+
+  /** Where `copy`, which is this directory's, goes on as the partition, in place of the log that `from` has. */
+  moveOf(copy: LocalLog, from: LogDirectory): MoveTarget {
+    const name = partitionName(copy.topic, copy.partition)
+    const deletedFolder = from.#deletedFolder(name)
+    return {
+      host: this,
+      folder: join(this.path, name),
+      copyFolder: copy.directory,
+      deletedFolder,
+      onSwitched: () => {
+        this.copies.delete(name)
+        this.logs.set(name, from.logs.get(name)!)
+        from.logs.delete(name)
+      },
+      confirm: () => from.#forgetMoved(deletedFolder),
+    }
+  }
+
+  /** The folder of a partition that is in another directory now. A fault is this directory's. */
+  async #forgetMoved(deletedFolder: string): Promise<void> {
+    const { files } = this.#environment.platform
+    try {
+      await files.syncDirectory(this.path)
+    } catch (error) {
+      this.fail(storageErrorOf(error, this.path))
+      return
+    }
+    this.#removals.add(0, () => files.removeTree(deletedFolder))
+  }
+
+  /** Checkpoints speak no more of partitions that were here. Throws when this directory fails. */
+  async saveCheckpoints(): Promise<void> {
+    await Promise.all([
+      this.#recoveryPoints.run(),
+      this.#logStarts.run(),
+      this.#highWatermarks.run(),
+      this.#cleanedOffsets.run(),
+    ])
+  }
+
+  /** Whether there is something under the name of a partition that isn't here. */
+  async isNameTaken(name: string): Promise<boolean> {
+    return (await this.#environment.platform.files.stat(join(this.path, name))) !== undefined
+  }
+
+  #deletedFolder(name: string): string {
+    const suffix = `.${this.#environment.platform.random.uuid()}-delete`
+    return join(this.path, `${name.slice(0, 255 - suffix.length)}${suffix}`)
+  }
+
+  /** Renames a folder, durably, and removes it after `delayMs`. */
+  async #removeFolder(directory: string, name: string, delayMs: number): Promise<void> {
+    const { files } = this.#environment.platform
+    const renamed = this.#deletedFolder(name)
+    await files.rename(directory, renamed)
+    await this.#deletions.run()
+    this.#removals.add(delayMs, () => files.removeTree(renamed))
+  }
+
   /** Takes a partition out of use; its folder is removed after `delayMs`. Durable when it resolves. */
   async delete(name: string, delayMs: number): Promise<void> {
-    const { files, random } = this.#environment.platform
+    const { files } = this.#environment.platform
     const log = this.logs.get(name)
     const wasOnDisk = this.faults.has(name) || log?.hasFiles === true
     this.logs.delete(name)
@@ -244,12 +375,8 @@ export class LogDirectory implements LogHost {
     const directory = join(this.path, name)
     try {
       if (!wasOnDisk) return log?.hasFolder === false ? undefined : await files.removeTree(directory)
-      const suffix = `.${random.uuid()}-delete`
-      const renamed = join(this.path, `${name.slice(0, 255 - suffix.length)}${suffix}`)
-      await files.rename(directory, renamed)
-      await this.#deletions.run()
+      await this.#removeFolder(directory, name, delayMs)
       if (log === undefined || log.cleanedOffset >= 0) await this.#cleanedOffsets.run()
-      this.#removals.add(delayMs, () => files.removeTree(renamed))
     } catch (error) {
       const failure = storageErrorOf(error, directory)
       this.fail(failure)
@@ -266,7 +393,7 @@ export class LogDirectory implements LogHost {
     if (this.#error !== undefined) return
     this.#error = error
     this.#logger.error({ error, partitions: this.logs.size }, 'log directory is offline')
-    for (const log of this.logs.values()) log.goOffline(error)
+    for (const log of this.#all()) log.goOffline(error)
     this.#events.onOffline(this, error)
   }
 
@@ -305,8 +432,13 @@ export class LogDirectory implements LogHost {
   /** Offsets that only move up differ in their sum when one differs; where one moves down, a checkpoint is saved anyway. */
   #sum(offsetOf: (log: LocalLog) => Offset): number {
     let sum = 0
-    for (const log of this.logs.values()) if (log.hasFiles) sum += offsetOf(log)
+    for (const log of this.#all()) if (log.hasFiles) sum += offsetOf(log)
     return sum
+  }
+
+  *#all(): Iterable<LocalLog> {
+    yield* this.logs.values()
+    yield* this.copies.values()
   }
 
   #checkpoint(file: string, collect: () => ReadonlyMap<string, Offset>): Coalesced {
@@ -331,9 +463,9 @@ export class LogDirectory implements LogHost {
   /** Of logs that are on disk; -1 is left out. */
   #collect(offsetOf: (log: LocalLog) => Offset): Map<string, Offset> {
     const offsets = new Map<string, Offset>()
-    for (const [name, log] of this.logs) {
+    for (const log of this.#all()) {
       const offset = log.hasFiles ? offsetOf(log) : -1
-      if (offset >= 0) offsets.set(name, offset)
+      if (offset >= 0) offsets.set(partitionName(log.topic, log.partition), offset)
     }
     return offsets
   }
@@ -366,8 +498,18 @@ export class LogDirectory implements LogHost {
   get canReopen(): boolean {
     return (
       (this.#error?.isDiskFull === true || this.#error?.isOutOfFiles === true) &&
-      ![...this.logs.values()].some((log) => log.syncFailed)
+      ![...this.#all()].some((log) => log.syncFailed)
     )
+  }
+
+  /** Removes the copies: they may be what filled the disk, and what they are made of is there. */
+  async dropCopies(): Promise<void> {
+    const { files } = this.#environment.platform
+    for (const copy of this.copies.values()) await copy.abandon()
+    this.copies.clear()
+    for (const { name } of (await files.list(this.path)) ?? []) {
+      if (copiedPartition(name) !== undefined) await files.removeTree(join(this.path, name))
+    }
   }
 
   /** Opens every log anew, as after a crash at this moment. Throws when the disk fails again. */
@@ -406,9 +548,9 @@ export class LogDirectory implements LogHost {
     const { files } = this.#environment.platform
     this.#removals.cancel()
     // A damaged partition, and a log that a bug stopped, must be looked at by the next start.
-    const isSound = this.faults.size === 0 && [...this.logs.values()].every((log) => log.isOnline)
+    const isSound = this.faults.size === 0 && [...this.#all()].every((log) => log.isOnline)
     try {
-      await forEachBounded(this.logs.values(), maxConcurrentLogs, (log) => log.close())
+      await forEachBounded(this.#all(), maxConcurrentLogs, (log) => log.close())
       if (this.#error === undefined) {
         await Promise.all([this.saveRecoveryPoints(), this.saveLogStarts(), this.saveHighWatermarks()])
         const marker = Buffer.from(JSON.stringify({ version: 0, brokerEpoch: brokerEpoch ?? -1 }))
@@ -417,7 +559,7 @@ export class LogDirectory implements LogHost {
     } catch (error) {
       this.#logger.error({ error }, 'log directory was not shut down cleanly')
     }
-    for (const log of this.logs.values()) await log.abandon()
+    for (const log of this.#all()) await log.abandon()
     await this.#lock.release()
   }
 }
@@ -437,6 +579,30 @@ function emptyLog(): LoadedLog {
     snapshotOffset: -1,
     highWatermark: -1,
   }
+}
+
+/** Kafka's name of a copy's folder: `orders-0.<32 hex digits>-future`. */
+function copyFolder(name: string, id: string): string {
+  return `${name}.${id}-future`
+}
+
+/** The partition of which a folder holds a copy; undefined for any other folder. */
+function copiedPartition(folder: string): string | undefined {
+  const name = /^(.+)\.[^.]+-future$/.exec(folder)?.[1]
+  return name === undefined || parsePartitionName(name) === undefined ? undefined : name
+}
+
+/** A folder can't have a longer name. */
+const maxFolderName = 255
+
+/** Whether a copy of the partition can have a folder. */
+export function canHaveCopy(name: string): boolean {
+  return copyFolder(name, '0'.repeat(32)).length <= maxFolderName
+}
+
+/** A copy is synced where it is asked to be: nobody waits for what it appends. */
+export function configOfCopy(config: TopicConfig): TopicConfig {
+  return { ...config, flushMessages: Number.POSITIVE_INFINITY, flushMs: Number.POSITIVE_INFINITY }
 }
 
 /** Undefined for a folder that is no partition's. The metadata log is not of this part. */

@@ -10,7 +10,8 @@ import { HandlePool } from './handle-pool.ts'
 import { IndexCache } from './index-cache.ts'
 import type { LocalLog } from './local-log.ts'
 import { LogCleaner } from './log-cleaner.ts'
-import { claimDirectory, LogDirectory } from './log-directory.ts'
+import { canHaveCopy, claimDirectory, configOfCopy, LogDirectory } from './log-directory.ts'
+import { LogMoves, type MoveAnswer } from './log-moves.ts'
 import { type MetaProperties, writeMetaProperties } from './meta-properties.ts'
 import { LogProbe } from './probe.ts'
 import { ReadBuffers } from './read-buffers.ts'
@@ -38,6 +39,8 @@ const defaultSettings: LogManagerSettings = {
   readBufferBytes: 16 * 1024 * 1024,
   diskFullProbeIntervalMs: 5000,
 }
+/** Partitions that aren't here, of which is remembered where they are to be made. */
+const maxPreferred = 10_000
 /** One less than libuv's pool has threads, unless the program set it. */
 const defaultConcurrentSyncs = 3
 
@@ -63,6 +66,8 @@ export interface LogManagerListener {
   onDirectoryOffline(path: string, error: StorageError): void
   /** The directory works again. Its logs are new objects: what `get` gave before stays offline. */
   onDirectoryOnline(path: string): void
+  /** A log was opened in this directory, or has moved into it; then it is the same object as before. */
+  onPlaced(log: PartitionLog, directoryId: Uuid): void
 }
 
 export interface LogDirectoryStatus {
@@ -72,6 +77,17 @@ export interface LogDirectoryStatus {
   readonly error: StorageError | undefined
   readonly sizeBytes: number
   readonly partitions: readonly PartitionLog[]
+  /** Partitions that move here, as far as they are. */
+  readonly copies: readonly PartitionCopy[]
+}
+
+/** What there is of a partition in the directory to which it moves. */
+export interface PartitionCopy {
+  readonly topic: string
+  readonly partition: number
+  readonly sizeBytes: number
+  /** Offsets that it lacks. */
+  readonly offsetLag: number
 }
 
 export interface LogSpec {
@@ -104,6 +120,11 @@ export interface LogManager {
    * is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or its folder is damaged.
    */
   getOrCreate(spec: LogSpec): Promise<PartitionLog>
+  /**
+   * Moves a partition into the directory `path`, in the background, through restarts; ends a move to another one. One that isn't
+   * here yet will be made there.
+   */
+  move(topic: string, partition: number, path: string): Promise<MoveAnswer>
   /** Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. */
   delete(topic: string, partition: number): Promise<void>
   /** By topic, from now on; others keep theirs. Costs a look at every log. */
@@ -167,6 +188,9 @@ class DirectoryLogManager implements LogManager {
   #metadataDirectoryId: Uuid | undefined
   readonly #timers = new Set<Timer>()
   readonly #cleaner: LogCleaner
+  readonly #moves: LogMoves
+  /** Where partitions that aren't here yet are to be made: path by name. */
+  readonly #preferred = new Map<string, string>()
   #cleanerBackoffMs: number
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
@@ -190,6 +214,13 @@ class DirectoryLogManager implements LogManager {
     this.metadataDirectory = resolve(config.metadataLogDir)
     this.#cleaner = new LogCleaner({ environment, settings: config.values, logs: () => this.#allLogs() })
     this.#cleanerBackoffMs = config.values.logCleanerBackoffMs
+    this.#moves = new LogMoves({
+      environment,
+      directories: this.#directories,
+      maxBytesPerSecond: config.values.replicaAlterLogDirsIoMaxBytesPerSecond,
+      inTurn: (name, work) => this.#inTurn(name, work),
+      onMoved: (log, directoryId) => this.#listener?.onPlaced(log, directoryId),
+    })
   }
 
   get clusterId(): string {
@@ -238,6 +269,7 @@ class DirectoryLogManager implements LogManager {
         if (logDirectories.includes(claim.path)) await this.#openDirectory(claim, directoryId)
         else this.#metadataLock = claim.lock
       }
+      await this.#moves.settle(this.#unopened.size === 0)
     } catch (error) {
       for (const lock of held) await lock.release()
       throw error
@@ -339,16 +371,47 @@ class DirectoryLogManager implements LogManager {
       const fault = holder?.faults.get(name) ?? holder?.error
       if (fault !== undefined) throw fault
       const present = holder?.logs.get(name)
-      if (present?.topicId === spec.topicId) {
+      if (holder !== undefined && present?.topicId === spec.topicId) {
         present.updateConfig(spec.config)
+        await this.#moves.resume(present, holder)
+        this.#listener?.onPlaced(present, holder.directoryId)
         return present
       }
-      if (holder !== undefined && present !== undefined) {
+      const isElsewhere = holder === undefined && this.#moves.isCopied(name)
+      if (isElsewhere && this.#unopened.size > 0) throw [...this.#unopened.values()][0]
+      await this.#moves.end(name)
+      if (present !== undefined) {
         const { topic, topicId } = present
         this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
-        await holder.delete(name, present.config.fileDeleteDelayMs)
+        await this.#holderOf(name)?.delete(name, present.config.fileDeleteDelayMs)
       }
-      return this.#emptiest().create(spec.topic, spec.topicId, spec.partition, spec.config)
+      const preferred = this.#preferred.get(name)
+      this.#preferred.delete(name)
+      const directory = this.#directories.find(({ path, isOnline }) => path === preferred && isOnline)
+      const home = directory ?? this.#emptiest()
+      const log = home.create(spec.topic, spec.topicId, spec.partition, spec.config)
+      this.#listener?.onPlaced(log, home.directoryId)
+      return log
+    })
+  }
+
+  move(topic: string, partition: number, path: string): Promise<MoveAnswer> {
+    const name = partitionName(topic, partition)
+    return this.#inTurn(name, async () => {
+      if (!canHaveCopy(name)) return 'name-too-long'
+      const target = this.#directories.find((directory) => directory.path === path)
+      if (target === undefined) return this.#unopened.has(path) ? 'directory-offline' : 'directory-not-found'
+      if (!target.isOnline) return 'directory-offline'
+      const holder = this.#holderOf(name)
+      if (holder === undefined) {
+        this.#preferred.delete(name)
+        this.#preferred.set(name, path)
+        if (this.#preferred.size > maxPreferred) this.#preferred.delete(this.#preferred.keys().next().value!)
+        return 'not-here'
+      }
+      const log = holder.logs.get(name)
+      if (log === undefined || !log.isOnline) return 'partition-offline'
+      return await this.#moves.ask(log, holder, target)
     })
   }
 
@@ -365,6 +428,8 @@ class DirectoryLogManager implements LogManager {
   delete(topic: string, partition: number): Promise<void> {
     const name = partitionName(topic, partition)
     return this.#inTurn(name, async () => {
+      await this.#moves.end(name)
+      this.#preferred.delete(name)
       const holder = this.#holderOf(name)
       await holder?.delete(name, holder.logs.get(name)?.config.fileDeleteDelayMs ?? 0)
     })
@@ -375,12 +440,17 @@ class DirectoryLogManager implements LogManager {
       const config = configs.get(log.topic)
       if (config !== undefined) log.updateConfig(config)
     }
+    for (const copy of this.#moves.copies()) {
+      const config = configs.get(copy.topic)
+      if (config !== undefined) copy.updateConfig(configOfCopy(config))
+    }
   }
 
   updateBrokerConfig(values: ParsedConfig['values']): void {
     this.#environment.producerIdExpirationMs = values.producerIdExpirationMs
     this.#cleanerBackoffMs = values.logCleanerBackoffMs
     this.#cleaner.updateSettings(values)
+    this.#moves.maxBytesPerSecond = values.replicaAlterLogDirsIoMaxBytesPerSecond
   }
 
   async enforceRetention(): Promise<void> {
@@ -394,19 +464,18 @@ class DirectoryLogManager implements LogManager {
   }
 
   directories(): readonly LogDirectoryStatus[] {
-    const opened = this.#directories.map(({ path, directoryId, error, sizeBytes, logs }) => ({
-      path,
-      directoryId,
-      error,
-      sizeBytes,
-      partitions: [...logs.values()],
-    }))
+    const opened = this.#directories.map((directory) => {
+      const { path, directoryId, error, sizeBytes, logs } = directory
+      const copies = this.#moves.copiesIn(directory)
+      return { path, directoryId, error, sizeBytes, partitions: [...logs.values()], copies }
+    })
     const unopened = [...this.#unopened].map(([path, error]) => ({
       path,
       directoryId: undefined,
       error,
       sizeBytes: 0,
       partitions: [],
+      copies: [],
     }))
     return [...opened, ...unopened]
   }
@@ -416,6 +485,7 @@ class DirectoryLogManager implements LogManager {
     this.#cleaner.stop()
     for (const timer of this.#timers) timer.cancel()
     await Promise.all(this.#changes.values())
+    await this.#moves.stop()
     for (const directory of this.#directories) await directory.close(brokerEpoch ?? null)
     await this.#environment.handles.drained()
     await this.#metadataLock?.release()
@@ -442,7 +512,9 @@ class DirectoryLogManager implements LogManager {
   /** Any other fault needs a person, and a restart. */
   async #reopenFullDisks(): Promise<void> {
     for (const directory of this.#directories) {
-      if (!directory.canReopen || !(await directory.hasRoom())) continue
+      if (!directory.canReopen) continue
+      await this.#moves.leave(directory)
+      if (!(await directory.hasRoom())) continue
       await directory.reopen()
       this.#countOffline()
       this.#listener?.onDirectoryOnline(directory.path)

@@ -4,6 +4,10 @@ import type { Counter, Gauge, Histogram, Metrics } from '../telemetry/index.ts'
 export class LogProbe {
   /** Bytes appended by leaders and followers. */
   readonly appendedBytes: Counter
+  /** Bytes written to copies of partitions that move from one directory to another. */
+  readonly movedBytes: Counter
+  /** Partitions that move. */
+  readonly movingPartitions: Gauge
   /** Syncs of a partition's log, in microseconds from start to end. */
   readonly flushTimeUs: Histogram
   readonly tailReadBytes: Counter
@@ -21,6 +25,8 @@ export class LogProbe {
 
   constructor(metrics: Metrics) {
     this.appendedBytes = metrics.counter('LogAppendedBytes')
+    this.movedBytes = metrics.counter('ThrottledBytes,type=AlterLogDirsReplication')
+    this.movingPartitions = metrics.gauge('MovingLogs')
     this.flushTimeUs = metrics.histogram('LogFlushRateAndTimeUs')
     this.tailReadBytes = metrics.counter('LogTailReadBytes')
     this.fileReadBytes = metrics.counter('LogFileReadBytes')

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { assert, type Offset, type Uuid } from '../base/index.ts'
 import { partitionMetadataFile, partitionMetadataText, writeEpochs } from './checkpoint-files.ts'
 import type { LogEnvironment, LogHost } from './environment.ts'
@@ -21,9 +21,9 @@ interface RolledSegment {
  * calls one runs at a time, while appends go on.
  */
 export class SegmentStore {
-  readonly directory: string
   readonly #environment: LogEnvironment
-  readonly #host: LogHost
+  #directory: string
+  #host: LogHost
   readonly #topicId: Uuid
   readonly #onSyncWanted: () => void
   #segments: Segment[]
@@ -52,7 +52,7 @@ export class SegmentStore {
   }) {
     this.#environment = options.environment
     this.#host = options.host
-    this.directory = options.directory
+    this.#directory = options.directory
     this.#topicId = options.topicId
     this.#onSyncWanted = options.onSyncWanted
     this.#segments = options.segments
@@ -62,6 +62,11 @@ export class SegmentStore {
     if (active !== undefined) active.log.onSyncWanted = this.#onSyncWanted
     this.#snapshotOffset = options.snapshotOffset
     for (const segment of options.segments) this.#sizeBytes += segment.sizeBytes
+  }
+
+  /** The partition's folder. */
+  get directory(): string {
+    return this.#directory
   }
 
   get segments(): readonly Segment[] {
@@ -167,6 +172,10 @@ export class SegmentStore {
    * the producers' `snapshot` at `snapshotOffset`, is the next sync's.
    */
   roll(baseOffset: Offset, snapshotOffset: Offset, snapshot: Buffer): void {
+    if (!this.#hasFiles) {
+      this.#createFiles(baseOffset)
+      return
+    }
     const next = this.#createSegment(baseOffset) // the only step that may fail
     const old = this.active
     old.noteLargestTimestamp()
@@ -325,6 +334,43 @@ export class SegmentStore {
     this.#replacement = undefined
     this.#environment.indexCache.touch(cleaned)
     this.#host.removeLater(renamed, delayMs)
+  }
+
+  // Moving
+
+  /** Gives the folder another name, in one turn. Its old files are found under the new one. */
+  rename(directory: string): void {
+    if (this.#hasFiles) this.#environment.platform.files.renameSync(this.#directory, directory)
+    this.#directory = directory
+    for (const segment of this.#segments) segment.followFolder(directory)
+    for (const file of this.#newFiles) file.path = join(directory, basename(file.path))
+  }
+
+  /** Goes on with the files of `other`, in the directory `host`; its own are nobody's any more, and reads of them done again. */
+  takeOver(other: SegmentStore, host: LogHost): void {
+    this.#rewrites++
+    for (const segment of this.#segments) {
+      segment.retire()
+      this.#environment.indexCache.forget(segment)
+    }
+    for (const file of this.#newFiles) file.discard()
+    this.#host = host
+    this.#directory = other.#directory
+    this.#segments = other.#segments
+    this.#hasFiles = other.#hasFiles
+    this.#hasFolder = other.#hasFolder
+    this.#sizeBytes = other.#sizeBytes
+    this.#rolled = other.#rolled
+    this.#newFiles = other.#newFiles
+    this.#changedNames = other.#changedNames
+    this.#syncedNames = other.#syncedNames
+    this.#mustSyncParent = other.#mustSyncParent
+    this.#snapshotOffset = other.#snapshotOffset
+    for (const segment of this.#segments) segment.log.onSyncWanted = this.#onSyncWanted
+    other.#segments = []
+    other.#newFiles = []
+    other.#rolled = []
+    other.#hasFiles = false
   }
 
   /** No index is looked up any more. */

@@ -62,7 +62,7 @@ export class Segment {
   endOffset: Offset
   sizeBytes: number
   readonly log: PooledFile
-  readonly directory: string
+  #directory: string
   readonly #files: SegmentFiles
   /** Its names belong to another segment, or to none: nothing is written under them any more. */
   #isRetired: boolean = false
@@ -87,7 +87,7 @@ export class Segment {
     readonly indexes?: SegmentIndexes
   }) {
     this.#files = options.files
-    this.directory = options.directory
+    this.#directory = options.directory
     this.baseOffset = options.baseOffset
     this.endOffset = options.endOffset
     this.sizeBytes = options.sizeBytes
@@ -100,6 +100,16 @@ export class Segment {
   static empty(files: SegmentFiles, directory: string, baseOffset: Offset, createdMs: number): Segment {
     const indexes = { offsets: new OffsetIndex(baseOffset), times: new TimeIndex(baseOffset) }
     return new Segment({ files, directory, baseOffset, endOffset: baseOffset, sizeBytes: 0, createdMs, indexes })
+  }
+
+  get directory(): string {
+    return this.#directory
+  }
+
+  /** Its folder has another name from this turn on. */
+  followFolder(directory: string): void {
+    this.#directory = directory
+    this.log.path = this.#path('log')
   }
 
   get indexes(): SegmentIndexes | undefined {

@@ -28,9 +28,10 @@ import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadat
 import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
 import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
-import { ReplicaManager } from '../replication/index.ts'
+import { ReplicaManager, ReplicationQuotas } from '../replication/index.ts'
 import { loadGrpcNetwork, loadNodeMessages, loadTls, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { DirectoryAssignments } from './directory-assignments.ts'
 import { askForIsrs } from './isr-answers.ts'
 import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
@@ -216,6 +217,8 @@ class Node implements RunningNode {
     const { platform, logger, topics = [], time } = this.#options
     const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
+    const windows = { count: values.replicationQuotaWindowNum, sizeMs: values.replicationQuotaWindowSizeSeconds * 1000 }
+    const quotas = new ReplicationQuotas(waitPlatform.clock, windows, this.metrics)
     const replicas = new ReplicaManager({
       platform: waitPlatform,
       logger,
@@ -236,6 +239,7 @@ class Node implements RunningNode {
           requestTimeoutMs: values.replicaSocketTimeoutMs,
         },
       },
+      quotas,
     })
     this.#stops.push(async () => replicas.stop())
     this.#options.onAssembled?.({ coordination, replicas, logs })
@@ -243,11 +247,22 @@ class Node implements RunningNode {
     const groups = this.#createGroups(coordination, replicas, () => observation?.onChange())
     observation = new Observation({ coordination, replicas, groups, platform })
     coordination.onMetadata((delta, image) => replicas.applyDelta(delta, image))
+    const assignments = new DirectoryAssignments({
+      coordination,
+      brokerId: this.brokerId,
+      timers: platform.timers,
+      logger,
+    })
+    this.#stops.push(async () => assignments.stop())
     logs.setListener({
       onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
       onDirectoryOnline: (path) => {
         logger.info({ path }, 'log directory online')
         replicas.reopenFailed(coordination.image)
+      },
+      // With one directory it fails as a whole, and the controller need not know what is in it.
+      onPlaced: ({ topicId, partition }, directoryId) => {
+        if (logs.directories().length > 1) assignments.tell(topicId, partition, directoryId)
       },
     })
     const services = createApiServices({
@@ -256,7 +271,11 @@ class Node implements RunningNode {
       config: this.#config,
       dynamicConfig: this.#dynamicConfig,
       replicas,
-      logDirectories: { all: () => logs.directories(), space: (path) => platform.files.space(path) },
+      logDirectories: {
+        all: () => logs.directories(),
+        move: (topic, partition, path) => logs.move(topic, partition, path),
+        space: (path) => platform.files.space(path),
+      },
       coordination,
       groups,
       platform: waitPlatform,
@@ -268,7 +287,7 @@ class Node implements RunningNode {
     const server = this.#createServer(gate)
     const endpoints = await this.#listen(server)
     coordination.onMetadata((_delta, image) => {
-      this.#applyConfig(image, server, logs)
+      this.#applyConfig(image, server, logs, quotas)
       observation.onChange()
     })
     const reports = this.#reportWaiting(peers)
@@ -590,8 +609,10 @@ class Node implements RunningNode {
   }
 
   /** Settings of the cluster's metadata that are not those of a topic. */
-  #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager): void {
+  #applyConfig(image: MetadataImage, server: KafkaServer, logs: LogManager, quotas: ReplicationQuotas): void {
     const { values } = this.#dynamicConfig.at(image.configs)
+    quotas.leader.bytesPerSecond = values.leaderReplicationThrottledRate
+    quotas.follower.bytesPerSecond = values.followerReplicationThrottledRate
     server.connectionLimits = this.#connectionLimits(values)
     logs.updateBrokerConfig(values)
   }

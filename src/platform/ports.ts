@@ -65,6 +65,8 @@ export interface Files {
   makeDirectorySync(path: string): void
   /** Replaces `to`. Both in one file system. */
   rename(from: string, to: string): Promise<void>
+  /** The same at once, for a folder of which files are in use by their paths. */
+  renameSync(from: string, to: string): void
   /** One file; no error when it is not there. */
   remove(path: string): Promise<void>
   /** A folder with all that is inside; no error when it is not there. */

@@ -4,6 +4,7 @@ import type { Platform } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { Partition } from './partition.ts'
 import { type FetcherSettings, ReplicaFetcher } from './replica-fetcher.ts'
+import type { ReplicationQuota } from './replication-quota.ts'
 
 export interface FetchersOptions {
   readonly platform: Platform
@@ -14,6 +15,8 @@ export interface FetchersOptions {
   /** The listener over which brokers replicate. */
   readonly listenerName: string
   readonly settings: FetcherSettings
+  /** Of what all fetchers bring of throttled replicas. */
+  readonly quota: ReplicationQuota
 }
 
 /** One fetcher for each broker that leads something of which a follower is here. */
@@ -68,12 +71,12 @@ export class Fetchers {
   #fetcherOf(leaderId: BrokerId): ReplicaFetcher {
     const existing = this.#byLeader.get(leaderId)
     if (existing !== undefined) return existing
-    const { platform, logger, localId, brokerEpoch, settings, listenerName } = this.#options
+    const { platform, logger, localId, brokerEpoch, settings, quota, listenerName } = this.#options
     const endpoint = () => {
       const endpoints = this.#image?.cluster.broker(leaderId)?.endpoints ?? []
       return endpoints.find(({ name }) => name === listenerName)
     }
-    const fetcher = new ReplicaFetcher({ platform, logger, localId, leaderId, brokerEpoch, endpoint, settings })
+    const fetcher = new ReplicaFetcher({ platform, logger, localId, leaderId, brokerEpoch, endpoint, settings, quota })
     this.#byLeader.set(leaderId, fetcher)
     return fetcher
   }

@@ -20,6 +20,8 @@
  *   acknowledgements wait for that). Failed and refused fetches say nothing.
  * - What a leader sent counts only while the follower follows it in the epoch in which it asked.
  * - A long poll costs nothing per append but a check of one counter; it leaves no timer and no watcher behind.
+ * - Replicas that are throttled (`ReplicationQuotas`, KIP-73) are left out of fetches while above their rate, those in the ISR never.
+ *   They come last in an answer, and what they may not have yet ends no wait: others are not slowed by them.
  * - A fetch session may go at any moment, and without one a fetch costs nothing for there being sessions.
  *
  * Everything runs on the event loop. Called by `api/` (requests), by `node/` (metadata changes), by the logs (flushed offsets).
@@ -37,6 +39,7 @@ export {
   ReplicaManager,
   type ReplicaManagerOptions,
 } from './replica-manager.ts'
+export { type QuotaWindows, ReplicationQuota, ReplicationQuotas } from './replication-quota.ts'
 export type {
   ActiveProducersOutcome,
   AppendOutcome,

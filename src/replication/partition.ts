@@ -10,6 +10,7 @@ import {
 import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
+import { BatchView } from '../protocol/index.ts'
 import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
 import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
@@ -65,6 +66,10 @@ export class Partition implements LogListener {
   readonly partition: number
   readonly log: PartitionLog
   readonly wasEmptied: boolean
+  /** The topic's settings name this replica in `leader.replication.throttled.replicas`. */
+  isThrottledAsLeader: boolean = false
+  /** Likewise in `follower.replication.throttled.replicas`. */
+  isThrottledAsFollower: boolean = false
   readonly #localId: BrokerId
   readonly #platform: Platform
   readonly #minInSyncReplicas: () => number
@@ -392,6 +397,11 @@ export class Partition implements LogListener {
     return this.#inSync?.brokerEpochOf(replica)
   }
 
+  /** In the ISR that the controller knows, while this replica leads. */
+  isInSync(replica: BrokerId): boolean {
+    return this.#inSync?.committed.includes(replica) ?? false
+  }
+
   /** Another broker that has a replica, while this one leads. */
   mayFollow(replica: BrokerId): boolean {
     return this.#inSync?.mayFollow(replica) ?? false
@@ -421,6 +431,16 @@ export class Partition implements LogListener {
     const committed = Math.min(highWatermark, this.log.logEndOffset)
     if (committed > this.#highWatermark) this.#moveHighWatermark(committed)
     return true
+  }
+
+  /**
+   * The leader's log begins within a batch, with which an empty replica has to begin: `records`, kept until it resolves, are the
+   * first that it has. Throws as `appendFetched`.
+   */
+  async beginWithBatch(leaderEpoch: LeaderEpoch, records: Buffer, highWatermark: Offset): Promise<void> {
+    if (!this.#follows(leaderEpoch)) return
+    await this.#truncate(() => this.log.truncateFullyAndStartAt(new BatchView(records).baseOffset))
+    this.appendFetched(leaderEpoch, records, highWatermark)
   }
 
   /** The leader deleted what is below `logStartOffset`. */

@@ -9,10 +9,18 @@ import {
 import { StorageError } from '../log/index.ts'
 import { KafkaClient } from '../network/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
-import { apis, CorruptBatchError, ErrorCode, type FetchResponse } from '../protocol/index.ts'
+import {
+  apis,
+  BatchView,
+  batchHeaderBytes,
+  CorruptBatchError,
+  ErrorCode,
+  type FetchResponse,
+} from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { FetchSessionClient, type PartitionFetch } from './fetch-session-client.ts'
 import type { Partition } from './partition.ts'
+import type { ReplicationQuota } from './replication-quota.ts'
 
 export interface FetcherSettings {
   /** `replica.fetch.wait.max.ms`. */
@@ -39,6 +47,8 @@ export interface ReplicaFetcherOptions {
   /** Where the leader is now; undefined when nobody knows. */
   readonly endpoint: () => { readonly host: string; readonly port: number } | undefined
   readonly settings: FetcherSettings
+  /** Of what all fetchers of this broker bring of throttled replicas. */
+  readonly quota: ReplicationQuota
 }
 
 /** A partition that is fetched, in the leader epoch in which it began to be. */
@@ -48,6 +58,8 @@ interface Followed {
   readonly leaderEpoch: LeaderEpoch
   /** Not fetched before this time, of the monotonic clock: the leader refused it, or this replica is being cut. */
   delayedUntilMs: number
+  /** Its last fetch brought all that was committed: it is never throttled then, or it would fall behind again. */
+  isCaughtUp: boolean
 }
 
 type PartitionAnswer = FetchResponse['responses'][number]['partitions'][number]
@@ -90,7 +102,7 @@ export class ReplicaFetcher {
   }
 
   follow(topicId: Uuid, partition: Partition, leaderEpoch: LeaderEpoch): void {
-    this.#followed.set(nameOf(partition), { topicId, partition, leaderEpoch, delayedUntilMs: 0 })
+    this.#followed.set(nameOf(partition), { topicId, partition, leaderEpoch, delayedUntilMs: 0, isCaughtUp: false })
     this.#wake?.()
     this.#interruptPoll()
     if (!this.#isRunning) void this.#run()
@@ -133,7 +145,10 @@ export class ReplicaFetcher {
   /** Those that may be fetched now, with everything that they hold on disk. */
   async #prepare(): Promise<readonly Followed[]> {
     const nowMs = this.#options.platform.clock.monotonic()
-    const due = [...this.#followed.values()].filter(({ delayedUntilMs }) => delayedUntilMs <= nowMs)
+    const { isExceeded } = this.#options.quota
+    const due = [...this.#followed.values()].filter(
+      (followed) => followed.delayedUntilMs <= nowMs && !(isExceeded && isThrottled(followed)),
+    )
     const unsynced = due.filter(
       ({ partition: { log } }) => log.acksWaitForFlush && log.flushedOffset < log.logEndOffset,
     )
@@ -157,6 +172,7 @@ export class ReplicaFetcher {
     const client = await this.#connect()
     if (client === undefined) return false
     const { localId, brokerEpoch, settings } = this.#options
+    const maxWaitMs = this.#maxWaitMs(due)
     const request = this.#session.next(due.map((followed) => this.#fetchOf(followed)))
     let response: FetchResponse
     this.#isPolling = true
@@ -166,7 +182,7 @@ export class ReplicaFetcher {
         fetchVersion,
         {
           replicaState: { replicaId: localId, replicaEpoch: brokerEpoch() ?? -1 },
-          maxWaitMs: settings.maxWaitMs,
+          maxWaitMs,
           minBytes: settings.minBytes,
           maxBytes: settings.maxBytes,
           isolationLevel: 0,
@@ -182,7 +198,7 @@ export class ReplicaFetcher {
           })),
           rackId: '',
         },
-        { timeoutMs: settings.maxWaitMs + settings.requestTimeoutMs },
+        { timeoutMs: maxWaitMs + settings.requestTimeoutMs },
       )
     } catch (error) {
       return this.#onRequestFault(client, error)
@@ -195,6 +211,16 @@ export class ReplicaFetcher {
     if (!this.#session.onAnswer(response.errorCode, response.sessionId)) return true
     await this.#onAnswers(response, new Map(due.map((followed) => [keyOf(followed), followed])))
     return true
+  }
+
+  /** A long poll for the others ends when those that it leaves out, for the quota, may be fetched again. */
+  #maxWaitMs(due: readonly Followed[]): number {
+    const { settings, quota } = this.#options
+    const { waitMs } = quota
+    if (waitMs === 0 || ![...this.#followed.values()].some((each) => isThrottled(each) && !due.includes(each))) {
+      return settings.maxWaitMs
+    }
+    return Math.min(settings.maxWaitMs, Math.ceil(waitMs))
   }
 
   #fetchOf({ topicId, partition, leaderEpoch }: Followed): PartitionFetch {
@@ -233,8 +259,12 @@ export class ReplicaFetcher {
       this.#logOf(followed).info({ epoch, endOffset }, 'log differs from the leader and is cut')
       return partition.truncateToLeader(leaderEpoch, { epoch: epoch as LeaderEpoch, endOffset })
     }
+    if (records !== null && beginsWithin(records, partition.log)) return this.#beginWithBatch(followed, answer, records)
+    // Of those that are caught up too, as in Kafka: the limit is for all that is listed.
+    if (partition.isThrottledAsFollower) this.#options.quota.record(records?.length ?? 0)
     try {
       if (!partition.appendFetched(leaderEpoch, records, highWatermark)) return undefined
+      followed.isCaughtUp = highWatermark <= partition.log.logEndOffset
     } catch (error) {
       this.#onPartitionFault(followed, error)
       return undefined
@@ -242,6 +272,12 @@ export class ReplicaFetcher {
     return logStartOffset > partition.log.logStartOffset
       ? partition.followLogStart(leaderEpoch, logStartOffset)
       : undefined
+  }
+
+  async #beginWithBatch(followed: Followed, answer: PartitionAnswer, records: Buffer): Promise<void> {
+    const { partition, leaderEpoch } = followed
+    await partition.beginWithBatch(leaderEpoch, Buffer.from(records), answer.highWatermark)
+    await partition.followLogStart(leaderEpoch, answer.logStartOffset)
   }
 
   #onRefused(followed: Followed, errorCode: number): Promise<void> | undefined {
@@ -347,9 +383,14 @@ export class ReplicaFetcher {
   }
 
   #nextDelayMs(): number {
-    const nowMs = this.#options.platform.clock.monotonic()
-    const next = Math.min(...[...this.#followed.values()].map(({ delayedUntilMs }) => delayedUntilMs))
-    return Math.max(1, next - nowMs)
+    const { platform, quota } = this.#options
+    const nowMs = platform.clock.monotonic()
+    let nextMs = maxDelayMs
+    for (const followed of this.#followed.values()) {
+      const quotaMs = isThrottled(followed) ? quota.waitMs : 0
+      nextMs = Math.min(nextMs, Math.max(followed.delayedUntilMs - nowMs, quotaMs))
+    }
+    return Math.max(1, nextMs)
   }
 
   #pause(ms: number): Promise<void> {
@@ -391,6 +432,18 @@ export class ReplicaFetcher {
   }
 }
 
+function isThrottled({ partition, isCaughtUp }: Followed): boolean {
+  return partition.isThrottledAsFollower && !isCaughtUp
+}
+
+/** An empty log begins after the first record of the first batch, as where the leader deleted that record. */
+function beginsWithin(records: Buffer, { logStartOffset, logEndOffset }: Partition['log']): boolean {
+  if (logStartOffset !== logEndOffset || records.length < batchHeaderBytes) return false
+  return new BatchView(records).baseOffset < logEndOffset
+}
+
+/** A limit may be lifted while a fetcher waits for it. */
+const maxDelayMs = 1000
 const latestTimestamp = -1n
 const earliestTimestamp = -2n
 

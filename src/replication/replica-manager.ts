@@ -8,7 +8,7 @@ import {
   partitionName,
   type Uuid,
 } from '../base/index.ts'
-import type { TopicConfig } from '../config/index.ts'
+import { isThrottledReplica, type TopicConfig } from '../config/index.ts'
 import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
 import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
 import { nextTurn, type Platform, type Timer } from '../platform/index.ts'
@@ -19,6 +19,7 @@ import { Fetchers, type FetchersOptions } from './fetchers.ts'
 import type { WantedIsr } from './in-sync-replicas.ts'
 import { type AskForIsrs, IsrChanges } from './isr-changes.ts'
 import { Partition } from './partition.ts'
+import type { ReplicationQuotas } from './replication-quota.ts'
 import type {
   ActiveProducersOutcome,
   AppendOutcome,
@@ -74,6 +75,7 @@ export interface ReplicaManagerOptions {
   /** `replica.lag.time.max.ms`. */
   readonly maxLagMs: number
   readonly fetching: Pick<FetchersOptions, 'listenerName' | 'settings'>
+  readonly quotas: ReplicationQuotas
 }
 
 /** A partition of the image that this broker holds, while its log opens and afterwards. */
@@ -105,10 +107,17 @@ export class ReplicaManager implements ReplicaService {
   #isStopped = false
 
   constructor(options: ReplicaManagerOptions) {
-    const { platform, logger, localId, brokerEpoch } = options
+    const { platform, logger, localId, brokerEpoch, quotas } = options
     this.#options = options
     this.#isrChanges = new IsrChanges(options.askForIsrs, platform.timers, logger)
-    this.#fetchers = new Fetchers({ platform, logger, localId, brokerEpoch, ...options.fetching })
+    this.#fetchers = new Fetchers({
+      platform,
+      logger,
+      localId,
+      brokerEpoch,
+      quota: quotas.follower,
+      ...options.fetching,
+    })
     this.#background = new BackgroundWork(platform.clock, platform.timers)
   }
 
@@ -223,7 +232,14 @@ export class ReplicaManager implements ReplicaService {
       onIsrWanted: (partition, wanted) => this.#askForIsr(hosted.topicId, partition, wanted),
       onFault: (error) => this.#options.logger.error({ partition: name, error }, 'request failed in a partition'),
     })
+    this.#setThrottles(hosted.partition, hosted.config)
     this.#changeRole(hosted.partition, hosted.image)
+  }
+
+  #setThrottles(partition: Partition, { leaderThrottledReplicas, followerThrottledReplicas }: TopicConfig): void {
+    const { localId } = this.#options
+    partition.isThrottledAsLeader = isThrottledReplica(leaderThrottledReplicas, partition.partition, localId)
+    partition.isThrottledAsFollower = isThrottledReplica(followerThrottledReplicas, partition.partition, localId)
   }
 
   #changeRole(partition: Partition, image: PartitionImage): void {
@@ -323,7 +339,9 @@ export class ReplicaManager implements ReplicaService {
       configs.set(topic.name, config)
       for (const { partition } of topic.partitions) {
         const hosted = this.#hosted.get(partitionName(topic.name, partition))
-        if (hosted !== undefined) hosted.config = config
+        if (hosted === undefined) continue
+        hosted.config = config
+        if (hosted.partition !== undefined) this.#setThrottles(hosted.partition, config)
       }
     }
     this.#options.logs.updateTopicConfigs(configs)
@@ -409,9 +427,12 @@ export class ReplicaManager implements ReplicaService {
     for (;;) {
       const attempt = await this.#readWithin(request)
       const waitedMs = this.#options.platform.clock.monotonic() - startedMs
-      const leftMs = request.maxWaitMs - waitedMs
+      const leftMs = Math.min(request.maxWaitMs - waitedMs, attempt.throttledMs || Number.POSITIVE_INFINITY)
       const isEnough = attempt.mustAnswer || attempt.sizeBytes >= Math.min(request.minBytes, attempt.limitBytes)
-      if (isEnough || leftMs <= 0 || request.signal?.aborted) return attempt.answer
+      if (isEnough || waitedMs >= request.maxWaitMs || request.signal?.aborted) {
+        this.#options.quotas.leader.record(attempt.throttledBytes)
+        return attempt.answer
+      }
       attempt.answer.release()
       await new Promise<void>((resolve) => {
         const missingBytes = Math.min(request.minBytes, attempt.limitBytes) - attempt.sizeBytes
@@ -436,6 +457,9 @@ export class ReplicaManager implements ReplicaService {
   async #readAll(request: FetchRequest, limitBytes: number): Promise<FetchAttempt> {
     const fetched: FetchedPartition[] = new Array(request.partitions.length)
     const watched = new Map<Partition, WatchedPartition>()
+    const { leader: quota } = this.#options.quotas
+    let throttledMs = 0
+    let throttledBytes = 0
     const reads: ReadResult[] = []
     const underWay: Promise<void>[] = []
     let sizeBytes = 0
@@ -453,12 +477,13 @@ export class ReplicaManager implements ReplicaService {
       }
       reads.push(read)
       sizeBytes += read.sizeBytes
+      if (request.follower !== undefined && partition.isThrottledAsLeader) throttledBytes += read.sizeBytes
       fetched[index] = { ...fetchedFrom(partition), chunks: read.chunks, sizeBytes: read.sizeBytes }
     }
-    for (const [index, asked] of request.partitions.entries()) {
-      if (index % partitionsPerTurn === partitionsPerTurn - 1) {
-        await nextTurn(this.#options.platform.timers)
-      }
+    let visited = 0
+    for (const index of this.#readingOrder(request)) {
+      const asked = request.partitions[index]!
+      if (++visited % partitionsPerTurn === 0) await nextTurn(this.#options.platform.timers)
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
       const refused = partition instanceof Partition ? this.#refusalOf(partition, asked, request) : partition
@@ -470,6 +495,13 @@ export class ReplicaManager implements ReplicaService {
       if (divergingEpoch !== undefined) {
         mustAnswer = true
         fetched[index] = { ...fetchedFrom(partition), divergingEpoch, chunks: [], sizeBytes: 0 }
+        continue
+      }
+      const quotaMs = isThrottled(partition, request) ? quota.waitMs : 0
+      if (quotaMs > 0) {
+        // What the follower has counts all the same; bytes that it may not have yet don't end its wait.
+        settle(index, partition, await readPartition(partition, asked, request, 0, false))
+        throttledMs = quotaMs
         continue
       }
       if (!watched.has(partition)) {
@@ -499,6 +531,8 @@ export class ReplicaManager implements ReplicaService {
     await Promise.all(underWay)
     return {
       sizeBytes,
+      throttledBytes,
+      throttledMs,
       limitBytes,
       mustAnswer,
       watched: [...watched.values()],
@@ -509,6 +543,17 @@ export class ReplicaManager implements ReplicaService {
         },
       },
     }
+  }
+
+  /** Indexes of what is asked: a follower gets what is throttled last, so that it takes nothing from the rest of an answer. */
+  #readingOrder({ partitions, follower }: FetchRequest): Iterable<number> {
+    if (follower === undefined) return partitions.keys()
+    const isLast = ({ topic, partition }: FetchPartition): boolean =>
+      this.#hosted.get(partitionName(topic, partition))?.partition?.isThrottledAsLeader === true
+    const last = [...partitions.keys()].filter((index) => isLast(partitions[index]!))
+    if (last.length === 0) return partitions.keys()
+    const others = [...partitions.keys()].filter((index) => !last.includes(index))
+    return [...others, ...last]
   }
 
   #refusalOf(
@@ -600,11 +645,20 @@ function topicsNamed(names: Iterable<string>, image: MetadataImage): TopicImage[
 interface FetchAttempt {
   readonly answer: FetchAnswer
   readonly sizeBytes: number
+  /** Of them, those of throttled replicas. */
+  readonly throttledBytes: number
+  /** Until what was left out, for the quota, can be read; 0 when nothing was. */
+  readonly throttledMs: number
   /** What it could have brought at most. */
   readonly limitBytes: number
   /** An error, or nothing asked: no use to wait. */
   readonly mustAnswer: boolean
   readonly watched: readonly WatchedPartition[]
+}
+
+/** The follower's replica is one that the quota is for: members of the ISR never wait, or they would not stay in it. */
+function isThrottled(partition: Partition, { follower }: FetchRequest): boolean {
+  return follower !== undefined && partition.isThrottledAsLeader && !partition.isInSync(follower.replica)
 }
 
 function appendTo(partition: Partition | ReplicaRefused, request: AppendRequest): Promise<AppendOutcome> {

@@ -428,6 +428,26 @@ describe.each([
       fault(`${folder}/missing/c`, 'ENOENT')
     }))
 
+  test('a folder is renamed at once, and its open files stay what they are', () =>
+    within(async ({ files }, folder) => {
+      await files.makeDirectory(`${folder}/a`)
+      const handle = await files.open(`${folder}/a/file`, 'create')
+      files.renameSync(`${folder}/a`, `${folder}/b`)
+      handle.writeSync([Buffer.from('after')], 0)
+      await handle.close()
+      expect(String(await files.readFile(`${folder}/b/file`, 10))).toBe('after')
+      expect(await files.stat(`${folder}/a`)).toBeUndefined()
+      await files.makeDirectory(`${folder}/full`)
+      await writeFile(files, `${folder}/full/file`, 'x')
+      const fault = (from: string, to: string, systemCode: string) =>
+        expect(() => files.renameSync(`${folder}/${from}`, `${folder}/${to}`)).toThrow(
+          expect.objectContaining({ code: 'FILE_FAILED', operation: 'rename', systemCode }),
+        )
+      fault('a', 'c', 'ENOENT')
+      fault('b', 'full', 'ENOTEMPTY')
+      fault('b', 'missing/c', 'ENOENT')
+    }))
+
   test('a file larger than allowed is not read', () =>
     within(async ({ files }, folder) => {
       await writeFile(files, `${folder}/a`, '12345')

@@ -8,12 +8,14 @@ import {
 } from '../../base/index.ts'
 import type {
   AlterPartitionResult,
+  AssignReplicasResult,
   BrokerRegistration,
   ConfigRules,
   ControllerAnswer,
   ControllerSettings,
   IsrChange,
   RecordSink,
+  ReplicaAssignment,
 } from '../../controller/index.ts'
 import { encodeRecords, type MetadataDelta, type MetadataImage } from '../../metadata/index.ts'
 import { type Clock, pause, type Random, type Timer, type Timers } from '../../platform/index.ts'
@@ -330,6 +332,12 @@ export class RaftCoordination implements Coordination {
     if (this.#lifecycle?.brokerEpoch === undefined) return { ok: false, reason: 'stale-broker-epoch' }
     const deadlineMs = this.#options.platform.clock.monotonic() + alterPartitionTimeoutMs
     return await this.#ask('alterPartition', { ...this.#lifecycle.run, changes }, deadlineMs)
+  }
+
+  async assignReplicas(assignments: readonly ReplicaAssignment[]): Promise<AssignReplicasResult> {
+    if (this.#lifecycle?.brokerEpoch === undefined) return { ok: false, reason: 'stale-broker-epoch' }
+    const deadlineMs = this.#options.platform.clock.monotonic() + alterPartitionTimeoutMs
+    return await this.#ask('assignReplicasToDirs', { ...this.#lifecycle.run, assignments }, deadlineMs)
   }
 
   // ---- what the quorum says ----

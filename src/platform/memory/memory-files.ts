@@ -87,6 +87,10 @@ class MemoryFiles implements Files {
   }
 
   async rename(from: string, to: string): Promise<void> {
+    this.renameSync(from, to)
+  }
+
+  renameSync(from: string, to: string): void {
     const node = this.#find(from)
     if (node === undefined) throw new FileError('rename', from, 'ENOENT')
     const target = this.#parent('rename', to).entries

@@ -108,6 +108,14 @@ export class RealFiles implements Files {
     return call('rename', from, (done) => fs.rename(checked(from), checked(to), done))
   }
 
+  renameSync(from: string, to: string): void {
+    try {
+      fs.renameSync(checked(from), checked(to))
+    } catch (error) {
+      throw failure('rename', from, error)
+    }
+  }
+
   async remove(path: string): Promise<void> {
     try {
       await call('remove', path, (done) => fs.unlink(checked(path), done))

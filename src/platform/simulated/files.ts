@@ -104,6 +104,15 @@ export class SimulatedFiles implements Files {
     })
   }
 
+  renameSync(from: string, to: string): void {
+    const { disk, process } = this.#context
+    process.checkAlive()
+    this.#record('rename', from)
+    this.#record('rename to', to)
+    disk.checkFault('rename', from)
+    disk.rename(from, to)
+  }
+
   remove(path: string): Promise<void> {
     return this.#call('remove', path, () => {
       this.#context.disk.checkFault('remove', path)

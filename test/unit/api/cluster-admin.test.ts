@@ -270,22 +270,40 @@ describe('Several brokers', () => {
   })
 })
 
-test('AlterReplicaLogDirs takes what moves nothing, and tells why it does not the rest', async () => {
+test('AlterReplicaLogDirs moves what is known, and tells why it does not the rest', async () => {
   const { ask, coordination, logDirectories } = harness()
   coordination.addTopic('orders', [partitionImage(0), partitionImage(1)])
-  const log = { topic: 'orders', partition: 0, sizeBytes: 0, highWatermark: 0, logEndOffset: 0 }
   logDirectories.directories = [
-    { path: '/a', error: undefined, partitions: [log] },
-    { path: '/b', error: undefined, partitions: [] },
-    { path: '/broken', error: new Error('EIO'), partitions: [] },
+    { path: '/a', error: undefined, partitions: [], copies: [] },
+    { path: '/broken', error: new Error('EIO'), partitions: [], copies: [] },
   ]
   const ends = async (path: string, partitions: number[], name = 'orders') => {
     const { results } = await ask(apis.AlterReplicaLogDirs, 2, { dirs: [{ path, topics: [{ name, partitions }] }] })
     return results.flatMap((topic) => topic.partitions.map(({ errorCode }) => errorCode))
   }
-  expect(await ends('/a', [0, 1, 2])).toEqual([0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3])
-  expect(await ends('/b', [0])).toEqual([ErrorCode.UNSUPPORTED_VERSION])
-  expect(await ends('/broken', [0])).toEqual([ErrorCode.KAFKA_STORAGE_ERROR])
-  expect(await ends('/c', [0])).toEqual([ErrorCode.LOG_DIR_NOT_FOUND])
-  expect(await ends('/a', [0], 'missing')).toEqual([3])
+  expect(await ends('/a', [0, 1, 2])).toEqual([0, 0, 3])
+  expect(logDirectories.moved).toEqual(['orders-0 /a', 'orders-1 /a'])
+  expect(await ends('/broken', [0], 'missing')).toEqual([ErrorCode.KAFKA_STORAGE_ERROR])
+  expect(await ends('/c', [0], 'missing')).toEqual([ErrorCode.LOG_DIR_NOT_FOUND])
+  const refusals = {
+    there: ErrorCode.NONE,
+    'not-here': ErrorCode.REPLICA_NOT_AVAILABLE,
+    'directory-not-found': ErrorCode.LOG_DIR_NOT_FOUND,
+    'directory-offline': ErrorCode.KAFKA_STORAGE_ERROR,
+    'partition-offline': ErrorCode.KAFKA_STORAGE_ERROR,
+    'name-too-long': ErrorCode.INVALID_TOPIC_EXCEPTION,
+  } as const
+  for (const [answer, code] of Object.entries(refusals)) {
+    logDirectories.moveAnswer = answer as keyof typeof refusals
+    expect(await ends('/a', [0])).toEqual([code])
+  }
+})
+
+test('AlterReplicaLogDirs asks for the last folder that is named for a partition, once', async () => {
+  const { ask, coordination, logDirectories } = harness()
+  coordination.addTopic('orders', [partitionImage(0)])
+  const dirs = ['/a', '/b', '/a'].map((path) => ({ path, topics: [{ name: 'orders', partitions: [0, 0] }] }))
+  const { results } = await ask(apis.AlterReplicaLogDirs, 2, { dirs: dirs.slice(0, 2) })
+  expect(results).toMatchObject([{ topicName: 'orders', partitions: [{ partitionIndex: 0, errorCode: 0 }] }])
+  expect(logDirectories.moved).toEqual(['orders-0 /b'])
 })

@@ -180,8 +180,8 @@ describe('DescribeLogDirs', () => {
   function disks() {
     const made = harness()
     made.logDirectories.directories = [
-      { path: '/one', error: undefined, partitions: [log('a', 0), log('b', 0), log('a', 1)] },
-      { path: '/two', error: new Error('gone'), partitions: [log('c', 0)] },
+      { path: '/one', error: undefined, partitions: [log('a', 0), log('b', 0), log('a', 1)], copies: [] },
+      { path: '/two', error: new Error('gone'), partitions: [log('c', 0)], copies: [] },
     ]
     return made
   }

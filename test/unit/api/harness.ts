@@ -29,6 +29,7 @@ import type {
   DeleteTopicResult,
   QuorumFacts,
 } from '../../../src/coordination/index.ts'
+import type { MoveAnswer } from '../../../src/log/index.ts'
 import type {
   BrokerImage,
   ControllerImage,
@@ -153,6 +154,10 @@ class FakeCoordination implements Coordination {
   async handOver(): Promise<void> {}
 
   giveUp(): void {}
+
+  assignReplicas(): Promise<never> {
+    throw new Error('not asked by the APIs')
+  }
 
   alterPartitions(): Promise<never> {
     throw new Error('No API changes ISRs')
@@ -380,6 +385,12 @@ class FakeLogDirectories implements LogDirectories {
   directories: LogDirectoryFacts[] = []
   fault: Error | undefined
   all = () => this.directories
+  readonly moved: string[] = []
+  moveAnswer: MoveAnswer = 'moving'
+  async move(topic: string, partition: number, path: string): Promise<MoveAnswer> {
+    this.moved.push(`${topic}-${partition} ${path}`)
+    return this.moveAnswer
+  }
   space(): Promise<{ freeBytes: number; totalBytes: number }> {
     return this.fault === undefined ? Promise.resolve({ freeBytes: 600, totalBytes: 1000 }) : Promise.reject(this.fault)
   }

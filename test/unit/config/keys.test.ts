@@ -51,8 +51,12 @@ describe('the declared keys', () => {
       if (fact === undefined) own.push(key.name)
       else expectAsInKafka(key, fact)
     }
-    // Kafka knows the two rates as dynamic settings only, which aren't among the facts.
-    const rates = ['follower.replication.throttled.rate', 'leader.replication.throttled.rate']
+    // Kafka knows the rates as dynamic settings only, which aren't among the facts.
+    const rates = [
+      'follower.replication.throttled.rate',
+      'leader.replication.throttled.rate',
+      'replica.alter.log.dirs.io.max.bytes.per.second',
+    ]
     expect(own.toSorted()).toEqual(['cluster.id', ...rates])
   })
 

@@ -5,6 +5,7 @@ import {
   configType,
   describeBrokerConfig,
   describeTopicConfig,
+  isThrottledReplica,
   parseConfig,
   resolveTopicConfig,
   topicKeys,
@@ -153,6 +154,21 @@ describe('describeTopicConfig', () => {
     )
     expect(set).toMatchObject({ value: '*', source: 1 })
   })
+})
+
+test('throttled replicas are pairs of partition and broker, or * alone', () => {
+  const key = 'follower.replication.throttled.replicas'
+  const isTaken = (text: string) => validateTopicOverrides(new Map([[key, text]])) === undefined
+  expect(['', '*', ' * ', '0:1', '0:1,2:3', '0:1, 0:2'].filter((text) => !isTaken(text))).toEqual([])
+  expect(['**', '*,0:1', '0', '0:', ':1', '0:1:2', '0:a', '-1:1', '0:1,'].filter(isTaken)).toEqual([])
+  const lists = [[], ['*'], ['0:1', '10:2']]
+  expect(lists.map((list) => [isThrottledReplica(list, 0, 1), isThrottledReplica(list, 10, 2)])).toEqual([
+    [false, false],
+    [true, true],
+    [true, true],
+  ])
+  expect(isThrottledReplica(['0:1', '10:2'], 0, 2)).toBe(false)
+  expect(isThrottledReplica(['0:1', '10:2'], 1, 0)).toBe(false)
 })
 
 describe('describeBrokerConfig', () => {

@@ -335,6 +335,7 @@ describe('a disk that fails', () => {
     const told: string[] = []
     logs.setListener({
       onDirectoryOffline: (_, error) => void told.push(error.message),
+      onPlaced: () => {},
       onDirectoryOnline: () => void told.push('online'),
     })
     host.disk.capacityBytes = host.disk.usedBytes + 20

@@ -3,8 +3,8 @@ import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uu
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { MetadataDelta, MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
-import { type FetchRequest, ReplicaManager } from '../../../src/replication/index.ts'
-import { silentLogger } from '../../../src/telemetry/index.ts'
+import { type FetchRequest, ReplicaManager, ReplicationQuotas } from '../../../src/replication/index.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
@@ -86,8 +86,15 @@ function setUp(
         requestTimeoutMs: 30_000,
       },
     },
+    quotas: new ReplicationQuotas(time, { count: 11, sizeMs: 1000 }, new Metrics()),
     topicConfig: () =>
-      ({ minInSyncReplicas: 1, cleanupPolicy: { delete: true, compact: false }, ...topicConfig }) as TopicConfig,
+      ({
+        minInSyncReplicas: 1,
+        cleanupPolicy: { delete: true, compact: false },
+        leaderThrottledReplicas: [],
+        followerThrottledReplicas: [],
+        ...topicConfig,
+      }) as unknown as TopicConfig,
     logs: {
       get: () => log,
       getOrCreate: () => openLog(log),
