@@ -1,5 +1,6 @@
 import type { Server } from '../node/server.ts'
 import { sleep } from '../node/world.ts'
+import type { Operator } from './operator.ts'
 import type { ClusterFault } from './scenario.ts'
 import type { ClusterWorld } from './world.ts'
 
@@ -15,12 +16,18 @@ const roomCheckMs = 6000
  */
 export class ClusterNemesis {
   readonly #world: ClusterWorld
+  readonly #operator: Operator
   readonly #clientHosts: readonly string[]
+  /** Faults that are made now. */
+  #underWay = 0
   faults = 0
+  /** Disks that were wiped. */
+  wipes = 0
 
   /** `clientHosts`: machines whose links may be cut. */
-  constructor(world: ClusterWorld, clientHosts: readonly string[]) {
+  constructor(world: ClusterWorld, operator: Operator, clientHosts: readonly string[]) {
     this.#world = world
+    this.#operator = operator
     this.#clientHosts = clientHosts
   }
 
@@ -38,9 +45,11 @@ export class ClusterNemesis {
       if (scenario.isVolatile) await this.#untilWhole(Number.POSITIVE_INFINITY)
       await this.#pass(20, 800)
       const [one, other] = this.#pickServers()
+      const first = this.#draw()
+      const second = random.float() < scenario.overlap ? this.#draw() : undefined
       await Promise.all([
-        this.#make(this.#draw(), one),
-        random.float() < scenario.overlap ? this.#pass(0, 500).then(() => this.#make(this.#draw(), other)) : undefined,
+        this.#make(first, one),
+        second === undefined ? undefined : this.#pass(0, 500).then(() => this.#make(second, other)),
       ])
       for (const server of servers) if (!server.host.isUp) server.start()
       if (random.float() < 0.6) await this.#untilWhole()
@@ -62,9 +71,19 @@ export class ClusterNemesis {
 
   async #make(kind: ClusterFault | undefined, server: Server): Promise<void> {
     if (kind === undefined) return
+    this.#underWay++
+    try {
+      await this.#makeOne(kind, server)
+    } finally {
+      this.#underWay--
+    }
+  }
+
+  async #makeOne(kind: ClusterFault, server: Server): Promise<void> {
     this.faults++
     this.#world.pace.refresh()
     const { random, servers, scenario, simulation } = this.#world
+    const operator = this.#operator
     const { network } = simulation
     const { host } = server
     const others = servers.map((each) => each.host.name).filter((name) => name !== host.name)
@@ -175,7 +194,43 @@ export class ClusterNemesis {
         server.isExcused = false
         break
       }
+      case 'revote':
+        operator.takeVote(server)
+        await this.#pass(50, 4000)
+        operator.giveVote(server)
+        break
+      case 'wipe':
+        await this.#wipe(server)
+        break
+      case 'revote-wipe':
+        operator.takeVote(server)
+        await this.#wipe(server)
+        operator.giveVote(server)
+        break
     }
+  }
+
+  /**
+   * What is on a disk that goes has to be somewhere else: one goes only when the cluster is whole, and nobody else is down by a
+   * fault. From then on anything may happen, but for another disk.
+   */
+  async #wipe(server: Server): Promise<void> {
+    const { watch, simulation, history, random } = this.#world
+    const operator = this.#operator
+    const isReady = () => watch.isWhole && operator.isSettledBut(server) && watch.isSpare(server.host.name)
+    const startedMs = simulation.nowMs
+    while (!isReady() && history.violation === undefined && simulation.nowMs - startedMs < longestRecoveryMs) {
+      await sleep(this.#world.timers, lookMs)
+    }
+    const wipes = isReady() && this.#underWay === 1
+    server.end(random.float() < 0.5)
+    if (wipes) {
+      this.wipes++
+      server.host.disk.wipe()
+      watch.onWiped(server.host.name)
+      operator.onWiped()
+    }
+    await this.#downFor(server)
   }
 
   #serverAt(name: string): Server {

@@ -19,6 +19,8 @@ export const nodeNames: readonly string[] = ['n1', 'n2', 'n3']
 /** Of the controllers, where the brokers aren't controllers themselves. */
 export const separateControllerNames: readonly string[] = ['n4', 'n5', 'n6']
 export const controllerPort = 9093
+/** `log.dirs` of every node. */
+export const dataFolder = '/data/kafka'
 
 export function nodeName(nodeId: number): string {
   return `n${nodeId}`
