@@ -285,7 +285,7 @@ class Node implements RunningNode {
     await started.finally(() => reports.stop())
     await replicas.whenOpened()
     this.#checkGoesOn()
-    await replicas.deleteStrays(coordination.image)
+    await replicas.deleteStrays()
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
     const atStart = startStateOf(coordination.image, this.brokerId, topics)

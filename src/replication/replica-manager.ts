@@ -355,11 +355,18 @@ export class ReplicaManager implements ReplicaService {
     for (const { failure } of emptied) if (failure !== undefined) throw failure
   }
 
-  /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
-  async deleteStrays(image: MetadataImage): Promise<void> {
+  /**
+   * Deletes the logs of partitions that this broker doesn't hold: of topics that were deleted, or that moved to other brokers,
+   * while it was away or just before it ended. To be called when the first image was applied.
+   */
+  async deleteStrays(): Promise<void> {
     for (const log of [...this.#options.logs.all()]) {
-      if (image.topics.byId(log.topicId) !== undefined) continue
-      this.#options.logger.info({ topic: log.topic, partition: log.partition }, 'log of a deleted topic found')
+      // One that comes back from now on gets its log after the deletion: both are done in turn.
+      if (this.#hosted.has(partitionName(log.topic, log.partition))) continue
+      this.#options.logger.info(
+        { topic: log.topic, partition: log.partition },
+        'log of a partition found that is not here',
+      )
       await this.#options.logs.delete(log.topic, log.partition)
     }
   }

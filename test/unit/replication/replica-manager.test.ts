@@ -429,3 +429,21 @@ test('ReplicaManager.empty() rejects when a log cannot be deleted, and the parti
   await expect(manager.empty([orders], image)).rejects.toThrow('EIO')
   expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
 })
+
+test('deletes the log of a partition that moved to other brokers while this one was away', async () => {
+  const { manager, deleted, create } = setUp()
+  create()
+  await manager.whenOpened()
+  await manager.deleteStrays()
+  expect(deleted, 'a partition that is here').toEqual([])
+
+  const restarted = setUp()
+  const moved: TopicImage = {
+    ...orders,
+    partitions: [{ ...orders.partitions[0]!, replicas: [2 as BrokerId], isr: [2 as BrokerId], leader: 2 as BrokerId }],
+  }
+  const changedTopics = new Map([[ordersId, { topic: moved, partitions: new Set([0]) }]])
+  restarted.manager.applyDelta(delta({ changedTopics }), image)
+  await restarted.manager.deleteStrays()
+  expect(restarted.deleted).toEqual(['orders-0'])
+})
