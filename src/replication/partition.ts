@@ -10,6 +10,7 @@ import {
 import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
+import { BatchView, batchPrefixBytes } from '../protocol/index.ts'
 import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
 import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
@@ -421,6 +422,22 @@ export class Partition implements LogListener {
     const committed = Math.min(highWatermark, this.log.logEndOffset)
     if (committed > this.#highWatermark) this.#moveHighWatermark(committed)
     return true
+  }
+
+  /** This replica is empty, and starts within the first batch of what was fetched: so the leader's log starts, too. */
+  startsWithin(records: Buffer | null): records is Buffer {
+    const { logStartOffset, logEndOffset } = this.log
+    if (records === null || records.length < batchPrefixBytes || logStartOffset !== logEndOffset) return false
+    const view = new BatchView(records)
+    return view.baseOffset < logStartOffset && logStartOffset <= view.lastOffset
+  }
+
+  /** `appendFetched` for what this replica `startsWithin`. */
+  async appendFirst(leaderEpoch: LeaderEpoch, records: Buffer, highWatermark: Offset): Promise<void> {
+    if (!this.#follows(leaderEpoch)) return
+    await this.#truncate(() => this.log.startWithin(records))
+    this.#uncommitted.pushBack({ endOffset: this.log.logEndOffset, sizeBytes: records.length })
+    this.appendFetched(leaderEpoch, null, highWatermark)
   }
 
   /** The leader deleted what is below `logStartOffset`. */

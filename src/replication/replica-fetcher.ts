@@ -233,6 +233,7 @@ export class ReplicaFetcher {
       this.#logOf(followed).info({ epoch, endOffset }, 'log differs from the leader and is cut')
       return partition.truncateToLeader(leaderEpoch, { epoch: epoch as LeaderEpoch, endOffset })
     }
+    if (partition.startsWithin(records)) return partition.appendFirst(leaderEpoch, records, highWatermark)
     try {
       if (!partition.appendFetched(leaderEpoch, records, highWatermark)) return undefined
     } catch (error) {

@@ -68,7 +68,7 @@ async function run(seed: number): Promise<Result> {
     const result = await runCluster({
       seed,
       recordTrace,
-      separateRoles: values['separate-roles'],
+      ...(values['separate-roles'] ? { separateRoles: true } : {}),
       ...(powerLossesOnly ? { faults: ['power-loss'] } : {}),
       ...(values.log ? { createLogger: logger } : {}),
     })

@@ -215,9 +215,13 @@ export class ClusterNemesis {
    * fault. From then on anything may happen, but for another disk.
    */
   async #wipe(server: Server): Promise<void> {
-    const { watch, simulation, history, random } = this.#world
+    const { watch, servers, simulation, history, random } = this.#world
     const operator = this.#operator
-    const isReady = () => watch.isWhole && operator.isSettledBut(server) && watch.isSpare(server.host.name)
+    const isReady = () =>
+      servers.every(({ isUp }) => isUp) &&
+      watch.isWhole &&
+      operator.isSettledBut(server) &&
+      watch.isSpare(server.host.name)
     const startedMs = simulation.nowMs
     while (!isReady() && history.violation === undefined && simulation.nowMs - startedMs < longestRecoveryMs) {
       await sleep(this.#world.timers, lookMs)

@@ -97,7 +97,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   const history = new History([...clusterCheckers(() => isSettled), endings])
   const controllerNames = separateRoles ? separateControllerNames : nodeNames
   const allNames = [...new Set([...nodeNames, ...controllerNames])]
-  const watch = new ClusterWatch(allNames, scenario)
+  const watch = new ClusterWatch(scenario.isVolatile)
   const quorum = scenario.isDynamic
     ? `controller.quorum.bootstrap.servers=${controllerNames.map((name) => `${name}:${controllerPort}`)}`
     : `controller.quorum.voters=${controllerNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)}`
@@ -248,8 +248,8 @@ async function runClients(
   await runAll(clients, unfinished)
 }
 
-async function untilWhole({ watch, timers }: ClusterWorld): Promise<void> {
-  while (!watch.isWhole) await sleep(timers, lookMs)
+async function untilWhole({ watch, timers, servers }: ClusterWorld): Promise<void> {
+  while (!watch.isWhole || !servers.every(({ isUp }) => isUp)) await sleep(timers, lookMs)
 }
 
 /**

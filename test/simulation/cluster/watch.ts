@@ -43,7 +43,6 @@ export class ClusterWatch {
   readonly #leaderOfTerm = new Map<number, number>()
   readonly #images = new Map<number, string>()
   readonly #known = new Map<string, Known>()
-  readonly #names: readonly string[]
   readonly #isVolatile: boolean
   /** Below these offsets records were deleted, and said to be. */
   readonly #deleted = new Map<string, number>()
@@ -52,9 +51,8 @@ export class ClusterWatch {
   #newest: MetadataImage | undefined
   #events = 0
 
-  /** `names`: of all nodes. `isVolatile`: see `ClusterScenario`. */
-  constructor(names: readonly string[], { isVolatile }: { readonly isVolatile: boolean }) {
-    this.#names = names
+  /** `isVolatile`: see `ClusterScenario`. */
+  constructor(isVolatile: boolean) {
     this.#isVolatile = isVolatile
   }
 
@@ -81,7 +79,7 @@ export class ClusterWatch {
 
   /** Whether the cluster loses nothing with the disk of a node: whatever it has is at another one, in sync. */
   isSpare(node: string): boolean {
-    if (this.#newest === undefined || this.#watched.size < this.#names.length) return false
+    if (this.#newest === undefined || this.#watched.size < nodeNames.length) return false
     const nodeId = nodeIdOf(node) as BrokerId
     for (const [, { isr, replicas }] of partitionsOf(this.#newest)) {
       if (replicas.includes(nodeId) && isr.every((member) => member === nodeId)) return false
@@ -112,17 +110,16 @@ export class ClusterWatch {
 
   whyNotWhole(): string | undefined {
     const all = [...this.#watched.values()]
-    if (all.length < this.#names.length) return `${this.#names.length - all.length} nodes are down`
+    if (all.length < nodeNames.length) return `${nodeNames.length - all.length} brokers are down`
     const indexes = all.map(({ parts }) => parts.coordination.image.index)
     if (new Set(indexes).size > 1) {
       const quorums = all.map(({ node, parts }) => `${node} ${JSON.stringify(parts.coordination.state)}`)
       return `the nodes have come to entries ${indexes}: ${quorums.join(', ')}`
     }
     const { image } = all[0]!.parts.coordination
-    const brokerCount = nodeNames.length
     const brokers = [...image.cluster.brokers()]
     const active = brokers.filter(({ fenced, inControlledShutdown }) => !fenced && !inControlledShutdown)
-    if (active.length < brokerCount) return `${active.length} brokers are active`
+    if (active.length < nodeNames.length) return `${active.length} brokers are active`
     for (const [topic, partition] of partitionsOf(image)) {
       const { leader, isr, replicas, addingReplicas, removingReplicas } = partition
       const isMoving = addingReplicas.length > 0 || removingReplicas.length > 0
@@ -213,7 +210,7 @@ export class ClusterWatch {
     for (const [topic, partition] of partitionsOf(image)) {
       if (partition.leader !== nodeId) continue
       const led = parts.replicas.led(topic.name, partition.partition, partition.leaderEpoch)
-      if (led === undefined) continue
+      if (led?.log.topicId !== topic.topicId) continue
       const name = `${topic.name}-${partition.partition}`
       const known = this.#knownOf(topic, partition)
       const leader = known.leaders.get(partition.leaderEpoch)
@@ -231,7 +228,7 @@ export class ClusterWatch {
         fail('a leader epoch has one leader', `${leader} and ${node} led ${name} in epoch ${partition.leaderEpoch}`)
       }
       known.committed = Math.max(known.committed, led.highWatermark)
-      const newest = this.#newest?.topics.byName(topic.name)?.partitions[partition.partition]
+      const newest = this.#newest?.topics.byId(topic.topicId)?.partitions[partition.partition]
       if (newest === undefined || newest.leaderEpoch !== partition.leaderEpoch) continue
       const deleted = this.#deleted.get(keyOf(topic, partition.partition)) ?? 0
       if (led.log.logStartOffset < deleted) {
@@ -254,7 +251,7 @@ export class ClusterWatch {
         const isCandidate = partition.isr.some((id) => id === nodeId) || partition.elr.some((id) => id === nodeId)
         if (!isCandidate) continue
         const log = parts.logs.get(topic.name, partition.partition)
-        if (log === undefined || !log.isOnline) continue
+        if (log?.topicId !== topic.topicId || !log.isOnline) continue
         // A run that lost what it did not sync is not in the ISR; that the run before it was, the controller knows at its registration.
         const registered = this.#newest.cluster.broker(nodeId as BrokerId)?.brokerEpoch
         const lacks = this.#isVolatile || this.#wiped.has(node)
