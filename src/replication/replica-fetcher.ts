@@ -231,7 +231,8 @@ export class ReplicaFetcher {
     if (divergingEpoch.epoch >= 0) {
       const { epoch, endOffset } = divergingEpoch
       this.#logOf(followed).info({ epoch, endOffset }, 'log differs from the leader and is cut')
-      return partition.truncateToLeader(leaderEpoch, { epoch: epoch as LeaderEpoch, endOffset })
+      const end = { epoch: epoch as LeaderEpoch, endOffset }
+      return this.#cut(followed, () => partition.truncateToLeader(leaderEpoch, end))
     }
     if (partition.startsWithin(records)) return partition.appendFirst(leaderEpoch, records, highWatermark)
     try {
@@ -268,7 +269,15 @@ export class ReplicaFetcher {
       { startOffset, endOffset, own: partition.log.logEndOffset },
       'log is outside the leader, starting anew',
     )
-    await partition.restartAt(leaderEpoch, startOffset, endOffset)
+    await this.#cut(followed, () => partition.restartAt(leaderEpoch, startOffset, endOffset))
+  }
+
+  /** Where nothing was there to cut, the leader would say the same again at once. */
+  async #cut(followed: Followed, work: () => Promise<void>): Promise<void> {
+    const { log } = followed.partition
+    const { logEndOffset, latestEpoch } = log
+    await work()
+    if (log.logEndOffset === logEndOffset && log.latestEpoch === latestEpoch) this.#delay(followed)
   }
 
   async #leaderOffset({ topicId, partition, leaderEpoch }: Followed, timestamp: bigint): Promise<number | undefined> {
