@@ -248,6 +248,7 @@ class Node implements RunningNode {
       onDirectoryOnline: (path) => {
         logger.info({ path }, 'log directory online')
         replicas.reopenFailed(coordination.image)
+        void replicas.deleteStrays()
       },
     })
     const services = createApiServices({

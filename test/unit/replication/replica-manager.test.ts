@@ -430,6 +430,12 @@ test('ReplicaManager.empty() rejects when a log cannot be deleted, and the parti
   expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
 })
 
+test('deletes nothing before it knows what it holds', async () => {
+  const { manager, deleted } = setUp()
+  await manager.deleteStrays()
+  expect(deleted).toEqual([])
+})
+
 test('deletes the log of a partition that moved to other brokers while this one was away', async () => {
   const { manager, deleted, create } = setUp()
   create()
