@@ -7,6 +7,8 @@ import type { ClusterWorld } from './world.ts'
 /** How long it waits for a cluster that gets no peace. */
 const longestRecoveryMs = 15_000
 const lookMs = 50
+/** They come alone. */
+const wiping: ReadonlySet<ClusterFault | undefined> = new Set(['wipe', 'revote-wipe'])
 /** Within this time logs that went offline on a full disk have tried again. */
 const roomCheckMs = 6000
 
@@ -46,7 +48,7 @@ export class ClusterNemesis {
       await this.#pass(20, 800)
       const [one, other] = this.#pickServers()
       const first = this.#draw()
-      const second = random.float() < scenario.overlap ? this.#draw() : undefined
+      const second = random.float() < scenario.overlap && !wiping.has(first) ? this.#draw() : undefined
       await Promise.all([
         this.#make(first, one),
         second === undefined ? undefined : this.#pass(0, 500).then(() => this.#make(second, other)),
@@ -212,7 +214,8 @@ export class ClusterNemesis {
 
   /**
    * What is on a disk that goes has to be somewhere else: one goes only when the cluster is whole, and nobody else is down by a
-   * fault. From then on anything may happen, but for another disk.
+   * fault. Nothing else happens until the cluster has learned of it (to whom it is in sync till then, the next to fail may be the only
+   * other one that was); from then on anything may, but for another disk.
    */
   async #wipe(server: Server): Promise<void> {
     const { watch, servers, simulation, history, random } = this.#world
@@ -235,6 +238,9 @@ export class ClusterNemesis {
       operator.onWiped()
     }
     await this.#downFor(server)
+    while (!watch.knowsOfWipe(server.host.name) && history.violation === undefined) {
+      await sleep(this.#world.timers, lookMs)
+    }
   }
 
   #serverAt(name: string): Server {

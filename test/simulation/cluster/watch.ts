@@ -46,8 +46,8 @@ export class ClusterWatch {
   readonly #isVolatile: boolean
   /** Below these offsets records were deleted, and said to be. */
   readonly #deleted = new Map<string, number>()
-  /** Runs that began with an empty disk. */
-  readonly #wiped = new Set<string>()
+  /** Nodes that began with an empty disk, with the broker epoch of the run before. */
+  readonly #wiped = new Map<string, number | undefined>()
   #newest: MetadataImage | undefined
   #events = 0
 
@@ -68,7 +68,17 @@ export class ClusterWatch {
 
   /** Its disk is empty, and until it is registered again nobody but its machine knows. */
   onWiped(node: string): void {
-    this.#wiped.add(node)
+    this.#wiped.set(node, this.#brokerEpochOf(node))
+  }
+
+  /** Whether the cluster knows that the disk is another one. */
+  knowsOfWipe(node: string): boolean {
+    const before = this.#wiped.get(node)
+    return before === undefined || before !== this.#brokerEpochOf(node)
+  }
+
+  #brokerEpochOf(node: string): number | undefined {
+    return this.#newest?.cluster.broker(nodeIdOf(node) as BrokerId)?.brokerEpoch
   }
 
   /** Records were deleted, which was acknowledged. */
@@ -253,7 +263,7 @@ export class ClusterWatch {
         const log = parts.logs.get(topic.name, partition.partition)
         if (log?.topicId !== topic.topicId || !log.isOnline) continue
         // A run that lost what it did not sync is not in the ISR; that the run before it was, the controller knows at its registration.
-        const registered = this.#newest.cluster.broker(nodeId as BrokerId)?.brokerEpoch
+        const registered = this.#brokerEpochOf(node)
         const lacks = this.#isVolatile || this.#wiped.has(node)
         if (lacks && registered !== parts.coordination.brokerEpoch) continue
         const end = countedEnd(log)
