@@ -1,7 +1,9 @@
 import type { BrokerId } from '../../../src/base/index.ts'
 import { PartitionRules } from '../../../src/controller/partition-change.ts'
 import { openLogManager } from '../../../src/log/index.ts'
+import { type Membership, type NodeId, RaftCore, RaftLog, type Voter } from '../../../src/raft/index.ts'
 import { InSyncReplicas } from '../../../src/replication/in-sync-replicas.ts'
+import { ReplicaManager } from '../../../src/replication/index.ts'
 import { Partition } from '../../../src/replication/partition.ts'
 import { bugs as nodeBugs } from '../node/bugs.ts'
 import { overriding } from '../node/overriding.ts'
@@ -91,10 +93,108 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
       }),
   },
 
+  'votes and copies count by node id, whatever the disk': {
+    firstSeed: 1,
+    options: { faults: ['wipe'] },
+    install: countingAnyDisk,
+  },
+
+  'a voter that was removed still counts': {
+    firstSeed: 1,
+    options: { faults: ['revote-wipe'] },
+    install: () => {
+      const takeBack = [countingAnyDisk(), countingRemovedVoters()]
+      return () => {
+        for (const each of takeBack) each()
+      }
+    },
+  },
+
+  'a topic that takes the name of another keeps its log': {
+    firstSeed: 1,
+    options: {
+      openLogs: async (options) => {
+        const logs = await openLogManager(options)
+        return overriding(logs, {
+          getOrCreate: async (spec) => logs.get(spec.topic, spec.partition) ?? (await logs.getOrCreate(spec)),
+          delete: () => Promise.resolve(),
+        })
+      },
+    },
+  },
+
+  'a reassignment does not wait until the new replicas are in sync': {
+    firstSeed: 1,
+    install: () =>
+      replacing(PartitionRules, 'change', {
+        call: (change, [topic, partition, target]) => {
+          const { replicas, removingReplicas = [] } = target
+          if (replicas === undefined) return change(topic, partition, target)
+          const staying = replicas.filter((replica) => !removingReplicas.includes(replica))
+          const done = { replicas: staying, isr: staying, addingReplicas: [], removingReplicas: [] }
+          return change(topic, partition, { ...target, ...done })
+        },
+      }),
+  },
+
+  'a broker keeps what moved to others while it was away': {
+    firstSeed: 1,
+    install: () => replacing(ReplicaManager, 'deleteStrays', { call: () => Promise.resolve() }),
+  },
+
+  'a follower does not delete what its leader deleted': {
+    firstSeed: 1,
+    install: () => replacing(Partition, 'followLogStart', { call: () => Promise.resolve() }),
+  },
+
+  'deleted records are not waited for at the followers': {
+    firstSeed: 1,
+    install: () =>
+      replacing(InSyncReplicas, 'lowWatermark', {
+        call: (_lowWatermark, [localLogStartOffset]) => localLogStartOffset,
+      }),
+  },
+
+  'a replica can not start within a batch': {
+    firstSeed: 1,
+    options: { faults: ['wipe'] },
+    install: () => replacing(Partition, 'startsWithin', { call: () => false }),
+  },
+
   'an answer comes before the sync': {
     firstSeed: 16,
     options: { faults: ['power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
   },
+}
+
+/** Messages come from the disks that vote. */
+function countingAnyDisk(): () => void {
+  return replacing(RaftCore, 'step', {
+    call: (step, [message], core) => {
+      const voter = core.membership.voters.find(({ id }) => id === message.from)
+      return step(voter === undefined ? message : { ...message, fromDirectoryId: voter.directoryId })
+    },
+  })
+}
+
+/** Who voted once is in every later membership. */
+function countingRemovedVoters(): () => void {
+  const { get } = Object.getOwnPropertyDescriptor(RaftLog.prototype, 'membership')!
+  const merged = new WeakMap<Membership, Membership>()
+  const known = new WeakMap<RaftLog, Map<NodeId, Voter>>()
+  return replacing(RaftLog, 'membership', {
+    get: (log) => {
+      const membership = get!.call(log) as Membership
+      const present = merged.get(membership)
+      if (present !== undefined) return present
+      const voters = known.get(log) ?? new Map<NodeId, Voter>()
+      known.set(log, voters)
+      for (const voter of membership.voters) voters.set(voter.id, voter)
+      const result = { ...membership, voters: [...voters.values()] }
+      merged.set(membership, result)
+      return result
+    },
+  })
 }
 
 type Methods<T> = { [K in keyof T]: T[K] extends (...args: never[]) => unknown ? K : never }[keyof T]
@@ -104,12 +204,18 @@ function replacing<T extends object, K extends keyof T & string>(
   type: { readonly prototype: T },
   name: K,
   by: K extends Methods<T>
-    ? { readonly call: (original: Extract<T[K], (...args: never[]) => unknown>, args: ParametersOf<T[K]>) => unknown }
+    ? {
+        readonly call: (
+          original: Extract<T[K], (...args: never[]) => unknown>,
+          args: ParametersOf<T[K]>,
+          target: T,
+        ) => unknown
+      }
     : { readonly get: (target: T) => T[K] },
 ): () => void {
   const original = Object.getOwnPropertyDescriptor(type.prototype, name)!
   const replacement = by as {
-    readonly call?: (original: unknown, args: unknown[]) => unknown
+    readonly call?: (original: unknown, args: unknown[], target: T) => unknown
     readonly get?: (target: T) => unknown
   }
   Object.defineProperty(
@@ -126,7 +232,7 @@ function replacing<T extends object, K extends keyof T & string>(
           configurable: true,
           writable: true,
           value(this: T, ...args: unknown[]) {
-            return replacement.call!((original.value as (...args: unknown[]) => unknown).bind(this), args)
+            return replacement.call!((original.value as (...args: unknown[]) => unknown).bind(this), args, this)
           },
         },
   )

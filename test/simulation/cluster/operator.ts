@@ -34,6 +34,10 @@ export class Operator {
     return this.#isSettled && [...this.#voteless].every((each) => each === server)
   }
 
+  looksAfter(server: Server): boolean {
+    return this.#controllers.includes(server)
+  }
+
   takeVote(controller: Server): void {
     this.#voteless.add(controller)
     this.onWiped()
