@@ -227,8 +227,9 @@ export class ClusterNemesis {
       this.#setIsolated(one!, true)
       await this.#pass(100, 2000)
     }
+    const isSpare = isReady && watch.isSpare(server.host.name)
     server.end(random.float() < 0.5)
-    if (isReady && watch.isSpare(server.host.name)) {
+    if (isSpare) {
       this.wipes++
       server.host.disk.wipe()
       watch.onWiped(server.host.name)
