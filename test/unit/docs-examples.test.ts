@@ -68,6 +68,8 @@ test('every example that is marked is run here or from the package', () => {
     'second',
     'vote',
     'file=cluster.test.ts',
+    'chaos',
+    'simulate',
   ])
 })
 
