@@ -20,12 +20,12 @@ export interface ClusterBug {
 
 export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   'the high watermark counts the committed ISR only': {
-    firstSeed: 1,
+    firstSeed: 2,
     install: () => replacing(InSyncReplicas, 'maximal', { get: (isr) => isr.committed }),
   },
 
   'min.insync.replicas counts replicas that are only asked for': {
-    firstSeed: 9,
+    firstSeed: 27,
     options: { faults: ['power-loss-of-all', 'power-loss', 'kill-two', 'kill'] },
     install: () => replacing(InSyncReplicas, 'committed', { get: (isr) => isr.maximal }),
   },
@@ -49,12 +49,12 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'an answer does not wait for the high watermark': {
-    firstSeed: 1,
+    firstSeed: 6,
     install: () => replacing(Partition, 'waitCommitted', { call: () => 'reached' }),
   },
 
   'a follower does not say in which epoch its log ends': {
-    firstSeed: 23,
+    firstSeed: 5,
     options: {
       openLogs: async (options) => {
         const logs = await openLogManager(options)
@@ -75,7 +75,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a leader takes what a leader of another epoch was asked for': {
-    firstSeed: 3,
+    firstSeed: 6,
     install: () => replacing(Partition, 'checkReplica', { call: (checkReplica) => checkReplica(-1) }),
   },
 
@@ -95,13 +95,13 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
 
   'votes and copies count by node id, whatever the disk': {
     firstSeed: 1,
-    options: { faults: ['wipe'] },
+    options: { faults: ['wipe'], settings: ['replica.lag.time.max.ms=300'] },
     install: countingAnyDisk,
   },
 
   'a voter that was removed still counts': {
     firstSeed: 1,
-    options: { faults: ['revote-wipe'] },
+    options: { faults: ['revote-wipe'], settings: ['replica.lag.time.max.ms=300'] },
     install: () => {
       const takeBack = [countingAnyDisk(), countingRemovedVoters()]
       return () => {
@@ -111,7 +111,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a topic that takes the name of another keeps its log': {
-    firstSeed: 1,
+    firstSeed: 2,
     options: {
       openLogs: async (options) => {
         const logs = await openLogManager(options)
@@ -138,17 +138,17 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a broker keeps what moved to others while it was away': {
-    firstSeed: 1,
+    firstSeed: 19,
     install: () => replacing(ReplicaManager, 'deleteStrays', { call: () => Promise.resolve() }),
   },
 
   'a follower does not delete what its leader deleted': {
-    firstSeed: 1,
+    firstSeed: 2,
     install: () => replacing(Partition, 'followLogStart', { call: () => Promise.resolve() }),
   },
 
   'deleted records are not waited for at the followers': {
-    firstSeed: 1,
+    firstSeed: 25,
     install: () =>
       replacing(InSyncReplicas, 'lowWatermark', {
         call: (_lowWatermark, [localLogStartOffset]) => localLogStartOffset,
@@ -162,7 +162,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'an answer comes before the sync': {
-    firstSeed: 16,
+    firstSeed: 1,
     options: { faults: ['power-loss-of-all'], ...nodeBugs['an answer comes before the sync']! },
   },
 }
