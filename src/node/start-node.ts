@@ -420,6 +420,7 @@ class Node implements RunningNode {
     })
     this.#stops.push(() => raft.stop())
     checkVoters(raft.state.membership, this.#config)
+    this.#options.onRaft?.(raft, directoryId)
     const calls =
       peers === undefined
         ? undefined

@@ -233,6 +233,7 @@ export class ClusterNemesis {
       this.wipes++
       server.host.disk.wipe()
       watch.onWiped(server.host.name)
+      this.#world.quorumWatch.onWiped(server.host.name)
       operator.onWiped()
     }
     if (plan === 'relay') {

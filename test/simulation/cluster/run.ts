@@ -22,6 +22,7 @@ import { routersOf } from './cluster-router.ts'
 import { Mover } from './mover.ts'
 import { ClusterNemesis } from './nemesis.ts'
 import { Operator } from './operator.ts'
+import { QuorumWatch } from './quorum-watch.ts'
 import { RecordsDeleter } from './records-deleter.ts'
 import { type ClusterFault, drawClusterScenario } from './scenario.ts'
 import { ClusterWatch } from './watch.ts'
@@ -89,8 +90,10 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   let isSettled = false
   const endings: Checker = {
     on: (event) => {
-      if (event.kind === 'node-ended') watch.onEnded(event.node)
-      else if (event.kind === 'records-deleted')
+      if (event.kind === 'node-ended') {
+        watch.onEnded(event.node)
+        quorumWatch.onEnded(event.node)
+      } else if (event.kind === 'records-deleted')
         watch.onDeleted(event.topic.topicId, event.partition, event.lowWatermark)
     },
   }
@@ -98,6 +101,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   const controllerNames = separateRoles ? separateControllerNames : nodeNames
   const allNames = [...new Set([...nodeNames, ...controllerNames])]
   const watch = new ClusterWatch(scenario.isVolatile)
+  const quorumWatch = new QuorumWatch()
   const quorum = scenario.isDynamic
     ? `controller.quorum.bootstrap.servers=${controllerNames.map((name) => `${name}:${controllerPort}`)}`
     : `controller.quorum.voters=${controllerNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)}`
@@ -127,6 +131,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
         moreOptions: (platform) => ({
           loadPeerServices: () => Promise.resolve({ network: createSocketRpc(platform), messages }),
           onAssembled: (parts) => watch.onAssembled(name, parts),
+          onRaft: (raft, directoryId) => quorumWatch.onRaft(name, raft, directoryId),
         }),
         ...(options.wrapPlatform === undefined ? {} : { wrapPlatform: options.wrapPlatform }),
         ...(options.openLogs === undefined ? {} : { openLogs: options.openLogs }),
@@ -138,6 +143,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     history,
     servers,
     watch,
+    quorumWatch,
     random: observer.random,
     timers: observer.timers,
     isDraining: false as boolean,
@@ -161,6 +167,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   simulation.checkAfterEachEvent(() => {
     if (history.violation !== undefined) throw history.violation
     watch.afterEvent()
+    quorumWatch.afterEvent()
   })
 
   const unfinished = new Set<string>()

@@ -110,7 +110,7 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
   const settings = [
     'min.insync.replicas=2',
     `replica.lag.time.max.ms=${pick([300, 2000, 10_000])}`,
-    `replica.fetch.wait.max.ms=${pick([50, 500])}`,
+    `replica.fetch.wait.max.ms=${pick([100, 500, 500])}`,
     `replica.high.watermark.checkpoint.interval.ms=${pick([20, 200, 5000])}`,
     `log.flush.offset.checkpoint.interval.ms=${pick([20, 200, 60_000])}`,
     `metadata.log.max.record.bytes.between.snapshots=${pick([2000, 20_000, 20_000_000])}`,

@@ -1,6 +1,7 @@
 import type { Random, Timers } from '../../../src/platform/index.ts'
 import type { Server } from '../node/server.ts'
 import type { ClientWorld } from '../node/world.ts'
+import type { QuorumWatch } from './quorum-watch.ts'
 import type { ClusterScenario } from './scenario.ts'
 import type { ClusterWatch } from './watch.ts'
 
@@ -9,6 +10,7 @@ export interface ClusterWorld extends ClientWorld {
   readonly scenario: ClusterScenario
   readonly servers: readonly Server[]
   readonly watch: ClusterWatch
+  readonly quorumWatch: QuorumWatch
   /** Of the one who makes the faults: they come from a machine of its own, which nothing happens to. */
   readonly random: Random
   readonly timers: Timers
