@@ -10,7 +10,7 @@ import {
 } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
 import { FileError, isOutOfFiles } from '../platform/index.ts'
-import { BatchView } from '../protocol/index.ts'
+import { BatchView, CorruptBatchError } from '../protocol/index.ts'
 import { AppendQueue } from './append-queue.ts'
 import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
 import { writeEpochs } from './checkpoint-files.ts'
@@ -539,23 +539,44 @@ export class LocalLog implements PartitionLog {
     await this.#exclusiveWithoutCleaning(() => this.#startAfresh(offset))
   }
 
+  async startWithin(records: Buffer): Promise<void> {
+    this.#requireOnline()
+    await this.#appendQueue.drained()
+    const { baseOffset, lastOffset } = new BatchView(records)
+    checkReplicated(records, baseOffset)
+    const fits = (): boolean => {
+      const start = this.#logStartOffset
+      return start === this.#logEndOffset && baseOffset < start && lastOffset >= start
+    }
+    if (!fits()) {
+      const range = `${this.#logStartOffset} to ${this.#logEndOffset}`
+      throw new CorruptBatchError(`Batch at offset ${baseOffset} is not the first one of a log from offset ${range}`)
+    }
+    await this.#exclusiveWithoutCleaning(async () => {
+      if (!fits()) return // its start was moved meanwhile: it is asked for what comes there
+      await this.#startAfresh(baseOffset, this.#logStartOffset)
+      this.appendAsFollower(records)
+    })
+  }
+
   /**
-   * At every moment a crash finds the old log, an early end of it, or an empty one at `offset`: the log start says where it
-   * goes on when no segment does, and segments go from the end.
+   * At every moment a crash finds the old log, an early end of it, or an empty one at `logStartOffset`: the log start says where it
+   * goes on when no segment does, and segments go from the end. The next append gets `offset`, which may be lower for as long as that takes.
    */
-  async #startAfresh(offset: Offset): Promise<void> {
-    if (!this.#store.hasFiles && offset === 0) return
+  async #startAfresh(offset: Offset, logStartOffset = offset): Promise<void> {
+    if (!this.#store.hasFiles && logStartOffset === 0) return
     await this.#lowerRecoveryPoint(Math.min(offset, this.#firstSegmentOffset))
     this.#beginTruncation()
-    this.#logStartOffset = offset
+    this.#logStartOffset = logStartOffset
     await this.#host.saveLogStarts()
     await this.#store.startAfresh(offset)
     this.#endAt(offset)
+    this.#logStartOffset = logStartOffset
     this.#epochs.clear()
     this.#producers.clear()
     await this.#finishTruncation()
     await this.#host.saveLogStarts()
-    this.#listener?.onLogStartMoved(offset)
+    this.#listener?.onLogStartMoved(logStartOffset)
   }
 
   #beginTruncation(): void {

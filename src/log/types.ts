@@ -155,6 +155,11 @@ export interface PartitionLog {
   truncateTo(offset: Offset): Promise<void>
   /** Empties the log; the next append gets `offset`. */
   truncateFullyAndStartAt(offset: Offset): Promise<void>
+  /**
+   * Takes the first batches of a leader whose log starts within the first of them, as DeleteRecords leaves it: this log is empty
+   * and starts there, too, and so it does afterwards. Nothing is appended until it resolves. Rejects with `CorruptBatchError`.
+   */
+  startWithin(records: Buffer): Promise<void>
   /** Moves the log start up (DeleteRecords): at most to `limit`, the high watermark. */
   deleteRecordsBefore(offset: Offset, limit: Offset): Promise<void>
   /** Retention doesn't delete segments at or above the high watermark, and the checkpoint remembers it. */

@@ -1,10 +1,10 @@
 import type { Faults } from '../api/index.ts'
-import type { BrokerId } from '../base/index.ts'
+import type { BrokerId, Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import type { Admin, Coordination, CreateTopicRequest } from '../coordination/index.ts'
 import type { LogManager, LogManagerOptions } from '../log/index.ts'
 import type { Platform, Time } from '../platform/index.ts'
-import type { Membership, RaftStorage } from '../raft/index.ts'
+import type { Membership, RaftNode, RaftStorage } from '../raft/index.ts'
 import type { ReplicaManager } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { PeerServices } from './node-peers.ts'
@@ -33,6 +33,8 @@ export interface NodeOptions {
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
   /** Called when its parts are made and before they start. For tests that look into a node. */
   readonly onAssembled?: (parts: NodeParts) => void
+  /** Called when its part of the quorum is made and before it starts, on nodes that are no brokers too. For the same tests. */
+  readonly onRaft?: (raft: Pick<RaftNode, 'state'>, directoryId: Uuid) => void
 }
 
 /** What a node is made of, for who looks into it. */

@@ -259,6 +259,7 @@ class Node implements RunningNode {
       onDirectoryOnline: (path) => {
         logger.info({ path }, 'log directory online')
         replicas.reopenFailed(coordination.image)
+        void replicas.deleteStrays()
       },
       // With one directory it fails as a whole, and the controller need not know what is in it.
       onPlaced: ({ topicId, partition }, directoryId) => {
@@ -304,7 +305,7 @@ class Node implements RunningNode {
     await started.finally(() => reports.stop())
     await replicas.whenOpened()
     this.#checkGoesOn()
-    await replicas.deleteStrays(coordination.image)
+    await replicas.deleteStrays()
     await createDeclaredTopics(coordination.admin, topics, logger)
     await replicas.whenOpened()
     const atStart = startStateOf(coordination.image, this.brokerId, topics)
@@ -438,6 +439,7 @@ class Node implements RunningNode {
     })
     this.#stops.push(() => raft.stop())
     checkVoters(raft.state.membership, this.#config)
+    this.#options.onRaft?.(raft, directoryId)
     const calls =
       peers === undefined
         ? undefined

@@ -2,8 +2,9 @@ import { assert, type Deferred, deferred, messageOf, type Uuid } from '../base/i
 import { type Clock, nextTurn, type Random, type Timer, type Timers } from '../platform/index.ts'
 import { RaftLog } from './core/log.ts'
 import { hasVoter } from './core/membership.ts'
+import type { TransferRefusal } from './core/outcomes.ts'
 import type { ProgressView } from './core/progress.ts'
-import { RaftCore, type TransferRefusal } from './core/raft.ts'
+import { RaftCore } from './core/raft.ts'
 import {
   type ConfirmedRead,
   defaultRaftConfig,

@@ -1,5 +1,6 @@
 import { type Deferred, deferred } from '../base/index.ts'
-import type { MembershipRefusal, RaftCore } from './core/raft.ts'
+import type { MembershipRefusal } from './core/outcomes.ts'
+import type { RaftCore } from './core/raft.ts'
 import type { LogIndex, Membership, Term, Voter } from './core/types.ts'
 
 export type MembershipResult =

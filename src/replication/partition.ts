@@ -10,7 +10,7 @@ import {
 import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
-import { BatchView } from '../protocol/index.ts'
+import { BatchView, batchPrefixBytes } from '../protocol/index.ts'
 import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
 import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
@@ -433,14 +433,20 @@ export class Partition implements LogListener {
     return true
   }
 
-  /**
-   * The leader's log begins within a batch, with which an empty replica has to begin: `records`, kept until it resolves, are the
-   * first that it has. Throws as `appendFetched`.
-   */
-  async beginWithBatch(leaderEpoch: LeaderEpoch, records: Buffer, highWatermark: Offset): Promise<void> {
+  /** This replica is empty, and starts within the first batch of what was fetched: so the leader's log starts, too. */
+  startsWithin(records: Buffer | null): records is Buffer {
+    const { logStartOffset, logEndOffset } = this.log
+    if (records === null || records.length < batchPrefixBytes || logStartOffset !== logEndOffset) return false
+    const view = new BatchView(records)
+    return view.baseOffset < logStartOffset && logStartOffset <= view.lastOffset
+  }
+
+  /** `appendFetched` for what this replica `startsWithin`. */
+  async appendFirst(leaderEpoch: LeaderEpoch, records: Buffer, highWatermark: Offset): Promise<void> {
     if (!this.#follows(leaderEpoch)) return
-    await this.#truncate(() => this.log.truncateFullyAndStartAt(new BatchView(records).baseOffset))
-    this.appendFetched(leaderEpoch, records, highWatermark)
+    await this.#truncate(() => this.log.startWithin(records))
+    this.#uncommitted.pushBack({ endOffset: this.log.logEndOffset, sizeBytes: records.length })
+    this.appendFetched(leaderEpoch, null, highWatermark)
   }
 
   /** The leader deleted what is below `logStartOffset`. */

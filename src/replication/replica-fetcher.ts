@@ -9,14 +9,7 @@ import {
 import { StorageError } from '../log/index.ts'
 import { KafkaClient } from '../network/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
-import {
-  apis,
-  BatchView,
-  batchHeaderBytes,
-  CorruptBatchError,
-  ErrorCode,
-  type FetchResponse,
-} from '../protocol/index.ts'
+import { apis, CorruptBatchError, ErrorCode, type FetchResponse } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { FetchSessionClient, type PartitionFetch } from './fetch-session-client.ts'
 import type { Partition } from './partition.ts'
@@ -257,11 +250,12 @@ export class ReplicaFetcher {
     if (divergingEpoch.epoch >= 0) {
       const { epoch, endOffset } = divergingEpoch
       this.#logOf(followed).info({ epoch, endOffset }, 'log differs from the leader and is cut')
-      return partition.truncateToLeader(leaderEpoch, { epoch: epoch as LeaderEpoch, endOffset })
+      const end = { epoch: epoch as LeaderEpoch, endOffset }
+      return this.#cut(followed, () => partition.truncateToLeader(leaderEpoch, end))
     }
-    if (records !== null && beginsWithin(records, partition.log)) return this.#beginWithBatch(followed, answer, records)
     // Of those that are caught up too, as in Kafka: the limit is for all that is listed.
     if (partition.isThrottledAsFollower) this.#options.quota.record(records?.length ?? 0)
+    if (partition.startsWithin(records)) return partition.appendFirst(leaderEpoch, records, highWatermark)
     try {
       if (!partition.appendFetched(leaderEpoch, records, highWatermark)) return undefined
       followed.isCaughtUp = highWatermark <= partition.log.logEndOffset
@@ -272,12 +266,6 @@ export class ReplicaFetcher {
     return logStartOffset > partition.log.logStartOffset
       ? partition.followLogStart(leaderEpoch, logStartOffset)
       : undefined
-  }
-
-  async #beginWithBatch(followed: Followed, answer: PartitionAnswer, records: Buffer): Promise<void> {
-    const { partition, leaderEpoch } = followed
-    await partition.beginWithBatch(leaderEpoch, Buffer.from(records), answer.highWatermark)
-    await partition.followLogStart(leaderEpoch, answer.logStartOffset)
   }
 
   #onRefused(followed: Followed, errorCode: number): Promise<void> | undefined {
@@ -303,7 +291,15 @@ export class ReplicaFetcher {
       { startOffset, endOffset, own: partition.log.logEndOffset },
       'log is outside the leader, starting anew',
     )
-    await partition.restartAt(leaderEpoch, startOffset, endOffset)
+    await this.#cut(followed, () => partition.restartAt(leaderEpoch, startOffset, endOffset))
+  }
+
+  /** Where nothing was there to cut, the leader would say the same again at once. */
+  async #cut(followed: Followed, work: () => Promise<void>): Promise<void> {
+    const { log } = followed.partition
+    const { logEndOffset, latestEpoch } = log
+    await work()
+    if (log.logEndOffset === logEndOffset && log.latestEpoch === latestEpoch) this.#delay(followed)
   }
 
   async #leaderOffset({ topicId, partition, leaderEpoch }: Followed, timestamp: bigint): Promise<number | undefined> {
@@ -434,12 +430,6 @@ export class ReplicaFetcher {
 
 function isThrottled({ partition, isCaughtUp }: Followed): boolean {
   return partition.isThrottledAsFollower && !isCaughtUp
-}
-
-/** An empty log begins after the first record of the first batch, as where the leader deleted that record. */
-function beginsWithin(records: Buffer, { logStartOffset, logEndOffset }: Partition['log']): boolean {
-  if (logStartOffset !== logEndOffset || records.length < batchHeaderBytes) return false
-  return new BatchView(records).baseOffset < logEndOffset
 }
 
 /** A limit may be lifted while a fetcher waits for it. */

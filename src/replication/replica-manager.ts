@@ -317,11 +317,7 @@ export class ReplicaManager implements ReplicaService {
     // A topic of the same name that was made meanwhile replaces the log itself.
     if (hosted.failure !== undefined || this.#hosted.has(name)) return
     const separator = name.lastIndexOf('-')
-    try {
-      await this.#options.logs.delete(name.slice(0, separator), Number(name.slice(separator + 1)))
-    } catch (error) {
-      this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
-    }
+    await this.#deleteLog(name.slice(0, separator), Number(name.slice(separator + 1)))
   }
 
   /** It serves nothing any more, and who waits for it is answered. */
@@ -378,12 +374,29 @@ export class ReplicaManager implements ReplicaService {
     for (const { failure } of emptied) if (failure !== undefined) throw failure
   }
 
-  /** Deletes the logs of topics that were deleted while this broker was away, or just before it ended. */
-  async deleteStrays(image: MetadataImage): Promise<void> {
+  /**
+   * Deletes the logs of partitions that this broker doesn't hold: of topics that were deleted, or that moved to other brokers,
+   * while it, or the log directory, was away, or just before it ended. None before the first image. Never rejects.
+   */
+  async deleteStrays(): Promise<void> {
+    if (this.#image === undefined) return
     for (const log of [...this.#options.logs.all()]) {
-      if (image.topics.byId(log.topicId) !== undefined) continue
-      this.#options.logger.info({ topic: log.topic, partition: log.partition }, 'log of a deleted topic found')
-      await this.#options.logs.delete(log.topic, log.partition)
+      // One that comes back from now on gets its log after the deletion: both are done in turn.
+      if (this.#hosted.has(partitionName(log.topic, log.partition))) continue
+      this.#options.logger.info(
+        { topic: log.topic, partition: log.partition },
+        'log of a partition found that is not here',
+      )
+      await this.#deleteLog(log.topic, log.partition)
+    }
+  }
+
+  async #deleteLog(topic: string, partition: number): Promise<void> {
+    try {
+      await this.#options.logs.delete(topic, partition)
+    } catch (error) {
+      const name = partitionName(topic, partition)
+      this.#options.logger.warn({ partition: name, error: messageOf(error) }, 'partition log cannot be deleted')
     }
   }
 

@@ -19,6 +19,13 @@ describe('three processes', () => {
     expect(history.logs.length).toBe(12)
   }, 180_000)
 
+  test('keep what was acknowledged while votes move and a disk is lost', async () => {
+    const faults = ['vote taken and given', 'wiped disk', 'vote taken before the disk is wiped']
+    const { violations, logs } = await runChaos({ seed: 4, faults, maxFaults: faults.length })
+    expect(violations).toEqual([])
+    expect([...logs.values()].join()).toContain('following without a vote')
+  }, 180_000)
+
   test('are seen to lose what a leader that is cut off acknowledges alone', async () => {
     const { violations } = await runChaos({ seed: 3, faults: ['cut one off'], maxFaults: 2, acks: 1 })
     expect(violations.map(({ property }) => property)).toContain('lost write')

@@ -1,5 +1,6 @@
-import { open, rm, writeFile } from 'node:fs/promises'
+import { open, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Uuid } from '../../src/base/index.ts'
 import type { KafkaClient } from '../../src/network/index.ts'
 import { apis, ErrorCode } from '../../src/protocol/index.ts'
 import { BrokerProcess } from '../support/broker-process.ts'
@@ -105,19 +106,20 @@ export class FaultyCluster implements AsyncDisposable {
   }
 
   launch(id: number): BrokerProcess {
-    const { client, broker, controller, brokerProxy } = this.#addresses[id - 1]!
-    const voters = this.#addresses.map(({ controllerProxy }, index) => `${index + 1}@127.0.0.1:${controllerProxy}`)
+    const { client, broker, controller, brokerProxy, controllerProxy } = this.#addresses[id - 1]!
+    const controllers = this.#addresses.map((each) => `127.0.0.1:${each.controllerProxy}`)
     const node = new BrokerProcess({
       folder: join(this.#dataFolder(id), 'data'),
       listeners: `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${broker},CONTROLLER://127.0.0.1:${controller}`,
       config: {
-        'advertised.listeners': `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${brokerProxy}`,
+        'advertised.listeners': `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${brokerProxy},CONTROLLER://127.0.0.1:${controllerProxy}`,
         'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
         'inter.broker.listener.name': 'BROKER',
         'controller.listener.names': 'CONTROLLER',
         'process.roles': 'broker,controller',
         'node.id': id,
-        'controller.quorum.voters': voters.join(','),
+        // Not by id: who votes changes.
+        'controller.quorum.bootstrap.servers': controllers.join(','),
         'group.initial.rebalance.delay.ms': 0,
         'leader.imbalance.check.interval.seconds': 5,
         // Segments roll and the metadata log is cut off while the run lasts.
@@ -225,8 +227,60 @@ export class FaultyCluster implements AsyncDisposable {
     return true
   }
 
-  async #ask<T>(id: number, question: (client: KafkaClient) => Promise<T>): Promise<T> {
-    const client = await connect(this.addresses.get(id)!, 3000)
+  // ---- the quorum ----
+
+  /** The folder with which node `id` has a vote; undefined: it has none. Throws when nobody can be asked. */
+  async voterDirectory(id: number): Promise<Uuid | undefined> {
+    const topics = [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }]
+    const answer = await this.#askAnybody((client) => client.request(apis.DescribeQuorum, 2, { topics }))
+    const quorum = answer.topics[0]?.partitions[0]
+    if (quorum?.errorCode !== ErrorCode.NONE) throw new Error(`The quorum is not described: error ${quorum?.errorCode}`)
+    return quorum.currentVoters.find(({ replicaId }) => replicaId === id)?.replicaDirectoryId
+  }
+
+  /** The folder that node `id` has now. Throws while it has none. */
+  async directory(id: number): Promise<Uuid> {
+    const text = await readFile(join(this.#fromOutside(this.#dataFolder(id)), 'data', 'meta.properties'), 'utf8')
+    const directoryId = /^directory\.id=(\S+)$/m.exec(text)?.[1]
+    if (directoryId === undefined) throw new Error(`Node ${id} has no directory id`)
+    return directoryId as Uuid
+  }
+
+  /** Throws when it is refused. */
+  async removeVoter(voterId: number, voterDirectoryId: Uuid): Promise<void> {
+    const request = { clusterId: null, voterId, voterDirectoryId }
+    const answer = await this.#askAnybody((client) => client.request(apis.RemoveRaftVoter, 0, request))
+    if (answer.errorCode !== ErrorCode.NONE) throw new Error(`No vote taken: ${answer.errorMessage}`)
+  }
+
+  /** Throws when it is refused. */
+  async addVoter(voterId: number, voterDirectoryId: Uuid): Promise<void> {
+    const listeners = [{ name: 'CONTROLLER', host: '127.0.0.1', port: this.#addresses[voterId - 1]!.controllerProxy }]
+    const request = { clusterId: null, timeoutMs: 5000, voterId, voterDirectoryId, listeners }
+    const answer = await this.#askAnybody((client) => client.request(apis.AddRaftVoter, 1, request))
+    if (answer.errorCode !== ErrorCode.NONE) throw new Error(`No vote given: ${answer.errorMessage}`)
+  }
+
+  /** The node gets an empty disk. It doesn't run. */
+  async wipe(id: number): Promise<void> {
+    await rm(join(this.#fromOutside(this.#dataFolder(id)), 'data'), { recursive: true, force: true })
+  }
+
+  /** The first that answers. */
+  async #askAnybody<T>(question: (client: KafkaClient) => Promise<T>): Promise<T> {
+    let failure: unknown
+    for (const id of nodeIds) {
+      try {
+        return await this.#ask(id, question, 8000)
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
+  }
+
+  async #ask<T>(id: number, question: (client: KafkaClient) => Promise<T>, timeoutMs = 3000): Promise<T> {
+    const client = await connect(this.addresses.get(id)!, timeoutMs)
     try {
       return await question(client)
     } finally {
@@ -253,6 +307,10 @@ export class FaultyCluster implements AsyncDisposable {
   /** As the node sees it. */
   #dataFolder(id: number): string {
     return this.#disks?.folder(id) ?? join(this.folder, `node-${id}`)
+  }
+
+  #fromOutside(path: string): string {
+    return this.#disks?.fromOutside(path) ?? path
   }
 
   #faultsFile(id: number): string {
@@ -310,6 +368,11 @@ class Disks {
     return join(this.#root, `disk-${id}`)
   }
 
+  /** The path by which this process finds what the nodes have at `path`. */
+  fromOutside(path: string): string {
+    return join(`/proc/${this.#keeper.pid}/root`, path)
+  }
+
   async fill(folder: string, freeBytes: number): Promise<void> {
     const file = await open(this.#ballast(folder), 'w')
     try {
@@ -335,6 +398,6 @@ class Disks {
   }
 
   #ballast(folder: string): string {
-    return join(`/proc/${this.#keeper.pid}/root`, folder, 'ballast')
+    return join(this.fromOutside(folder), 'ballast')
   }
 }

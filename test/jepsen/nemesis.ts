@@ -37,6 +37,9 @@ const shortMs = [500, 4000] as const
 /** Past the session timeout of brokers, some of them. */
 const longMs = [1000, 9000] as const
 
+/** How long the quorum, and replicas, may take to become what they are to be. */
+const patienceMs = 60_000
+
 /** By name. Each is as probable as the others; more kinds go here. */
 const faults: Readonly<Record<string, Fault>> = {
   'kill one': async ({ cluster, pick, between }) => {
@@ -161,6 +164,50 @@ const faults: Readonly<Record<string, Fault>> = {
       await pause(between(0, 3000))
     }
   },
+  'vote taken and given': async ({ cluster, pick, between }) => {
+    const id = pick()
+    await withoutVote(cluster, id)
+    await pause(between(0, 4000))
+    await withVote(cluster, id)
+  },
+  'votes taken and given in turn': async ({ cluster, between }) => {
+    for (const id of nodeIds) {
+      await withoutVote(cluster, id)
+      await pause(between(0, 1000))
+      await withVote(cluster, id)
+    }
+  },
+  'vote taken and another one killed': async ({ cluster, pick, between }) => {
+    const id = pick()
+    await withoutVote(cluster, id)
+    const other = pick(id)
+    await cluster.kill(other)
+    await pause(between(...shortMs))
+    cluster.launch(other)
+    await withVote(cluster, id)
+  },
+  'wiped disk': async ({ cluster, pick, between, isInSync }) => {
+    // What was on the disk has to be on the others: all of them run, and have it.
+    await until(isInSync, 'all replicas are in sync before a disk is wiped', patienceMs)
+    const id = pick()
+    await cluster.kill(id)
+    await cluster.wipe(id)
+    await pause(between(0, 6000))
+    cluster.launch(id)
+    await withVote(cluster, id)
+    await until(isInSync, `the replicas of node ${id} are copied to its new disk`, patienceMs)
+  },
+  'vote taken before the disk is wiped': async ({ cluster, pick, between, isInSync }) => {
+    const id = pick()
+    await withoutVote(cluster, id)
+    await until(isInSync, 'all replicas are in sync before a disk is wiped', patienceMs)
+    await cluster.stop(id)
+    await cluster.wipe(id)
+    await pause(between(0, 2000))
+    cluster.launch(id)
+    await withVote(cluster, id)
+    await until(isInSync, `the replicas of node ${id} are copied to its new disk`, patienceMs)
+  },
   'stop two': async ({ cluster, pick, between }) => {
     const spared = pick()
     await Promise.all(nodeIds.filter((id) => id !== spared).map((id) => cluster.stop(id)))
@@ -207,6 +254,43 @@ async function withDisk(
   await meanwhile()
   await cluster.setDiskFault(id, undefined)
   if (fault.code !== undefined) await startAnew(cluster, id)
+}
+
+/** Takes the vote that a node has, with whichever disk. What is refused meanwhile is asked for again, as people do. */
+async function withoutVote(cluster: FaultyCluster, id: number): Promise<void> {
+  await untilDone(`node ${id} has no vote`, async () => {
+    const voter = await cluster.voterDirectory(id)
+    if (voter === undefined) return true
+    await cluster.removeVoter(id, voter)
+    return false
+  })
+}
+
+/** Gives a node a vote with the disk that it has now; one that it has with another is taken first. */
+async function withVote(cluster: FaultyCluster, id: number): Promise<void> {
+  await untilDone(`node ${id} has a vote`, async () => {
+    const [voter, own] = [await cluster.voterDirectory(id), await cluster.directory(id)]
+    if (voter === own) return true
+    if (voter === undefined) await cluster.addVoter(id, own)
+    else await cluster.removeVoter(id, voter)
+    return false
+  })
+}
+
+async function untilDone(what: string, attempt: () => Promise<boolean>): Promise<void> {
+  let refusal = ''
+  const isDone = async () => {
+    try {
+      return await attempt()
+    } catch (error) {
+      refusal = (error as Error).message
+      await pause(200)
+      return false
+    }
+  }
+  await until(isDone, what, patienceMs).catch((error: Error) => {
+    throw new Error(`${error.message}: ${refusal}`)
+  })
 }
 
 /** What people do about a node whose disk failed, once it is whole: they start it again. */

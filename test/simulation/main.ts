@@ -1,17 +1,20 @@
 /**
  * Runs simulated nodes, or clusters of them, from seeds until one breaks a promise, or all are done.
  *
- *     npm run simulate -- --seeds 1000 --from 1 [--cluster [--separate-roles]] [--power-losses] [--keep-going] [--twice] [--log]
+ *     npm run simulate -- --seeds 1000 --from 1 [--cluster [--separate-roles]] [--power-losses] [--keep-going] [--state FILE] [--twice] [--log]
  *
- * `--cluster`: three nodes. `--separate-roles`: three brokers and three controllers. `--power-losses`: every fault is a power loss (of one node). `--keep-going`: doesn't end at the first failure. `--twice`: runs each seed
- * twice and compares the traces. `--log`: prints the node's log, its times in virtual time. A failure prints its seed and the
- * command that replays it.
+ * `--cluster`: three nodes, and in a tenth of the seeds three brokers and three controllers; `--separate-roles`: in all. `--power-losses`: every fault is a
+ * power loss (of one node). `--keep-going`: doesn't end at the first failure. `--state`: how far it came is kept there, and the same command
+ * goes on from there. `--twice`: runs each seed twice and compares the traces. `--log`: prints the node's log, its times in virtual
+ * time. A failure prints its seed and the command that replays it. Runs that take long tell now and then how far they are; SIGINT ends
+ * them after the seed that runs.
  */
 import { parseArgs } from 'node:util'
 import type { Clock } from '../../src/platform/index.ts'
 import { createLogger } from '../../src/telemetry/index.ts'
 import { runCluster } from './cluster/run.ts'
 import { runNode } from './node/run.ts'
+import { addUp, progressLine, resumed, save, summary } from './progress.ts'
 
 const { values } = parseArgs({
   options: {
@@ -23,6 +26,7 @@ const { values } = parseArgs({
     twice: { type: 'boolean', default: false },
     log: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
+    state: { type: 'string' },
   },
 })
 const first = Number(values.from)
@@ -38,27 +42,51 @@ interface Result {
   readonly [count: string]: number | string | readonly string[]
 }
 
-const startedMs = performance.now()
-const results: Result[] = []
-let failures = 0
-let slowestMs = 0
-for (let seed = first; seed < first + count; seed++) {
-  const seedStartedMs = performance.now()
+/** Between two lines that tell how far it is, and two notes in the state file. */
+const reportMs = 20_000
+const saveMs = 1000
+
+const flags = ['cluster', 'separate-roles', 'power-losses', 'twice'] as const
+const command = ['npm run simulate --', ...flags.filter((flag) => values[flag]).map((flag) => `--${flag}`)].join(' ')
+const progress = resumed(values.state, command, first, count)
+let isInterrupted = false
+process.once('SIGINT', () => {
+  isInterrupted = true
+})
+let reportedMs = performance.now()
+let savedMs = 0
+while (progress.next < first + count && !isInterrupted) {
+  const seed = progress.next
+  const startedMs = performance.now()
   try {
     const result = await run(seed)
-    results.push(result)
     if (values.twice) compare(result, await run(seed), seed)
+    addUp(progress.totals, result)
+    progress.passed++
   } catch (error) {
-    failures++
-    const flags = `${values.cluster ? ' --cluster' : ''}${values['separate-roles'] ? ' --separate-roles' : ''}${powerLossesOnly ? ' --power-losses' : ''}`
+    progress.failed.push(seed)
     console.error(`Seed ${seed} failed:`, error)
-    console.error(`Replay it: npm run simulate -- --seeds 1 --from ${seed}${flags} --log\n`)
-    process.exitCode = 1
-    if (!values['keep-going']) break
+    console.error(`Replay it: ${command} --seeds 1 --from ${seed} --log\n`)
   }
-  slowestMs = Math.max(slowestMs, performance.now() - seedStartedMs)
+  const nowMs = performance.now()
+  progress.next = seed + 1
+  progress.spentMs += nowMs - startedMs
+  progress.slowestMs = Math.max(progress.slowestMs, nowMs - startedMs)
+  if (nowMs - savedMs > saveMs) {
+    save(values.state, progress)
+    savedMs = nowMs
+  }
+  if (nowMs - reportedMs > reportMs) {
+    console.error(progressLine(progress))
+    reportedMs = nowMs
+  }
+  if (progress.failed.length > 0 && !values['keep-going']) break
 }
-report()
+save(values.state, progress)
+if (progress.failed.length > 0) process.exitCode = 1
+if (progress.next < first + count)
+  console.log(`Not all was run: go on with --from ${progress.next}, or with the same --state`)
+console.log(summary(progress))
 
 async function run(seed: number): Promise<Result> {
   const recordTrace = values.twice
@@ -68,7 +96,7 @@ async function run(seed: number): Promise<Result> {
     const result = await runCluster({
       seed,
       recordTrace,
-      separateRoles: values['separate-roles'],
+      ...(values['separate-roles'] ? { separateRoles: true } : {}),
       ...(powerLossesOnly ? { faults: ['power-loss'] } : {}),
       ...(values.log ? { createLogger: logger } : {}),
     })
@@ -88,22 +116,4 @@ function compare(result: Result, again: Result, seed: number): void {
   if (result.traceHash === again.traceHash) return
   const at = result.traceLines.findIndex((line, i) => line !== again.traceLines[i])
   throw new Error(`Two runs of seed ${seed} part at call ${at}:\n  ${result.traceLines[at]}\n  ${again.traceLines[at]}`)
-}
-
-function report(): void {
-  const seconds = (performance.now() - startedMs) / 1000
-  const totals = new Map<string, number>()
-  for (const result of results) {
-    for (const [name, value] of Object.entries(result)) {
-      if (typeof value === 'number') totals.set(name, (totals.get(name) ?? 0) + value)
-    }
-  }
-  const events = totals.get('events') ?? 0
-  console.log(
-    [
-      `${results.length} seeds passed, ${failures} failed, in ${seconds.toFixed(1)} s:`,
-      `${(results.length / seconds).toFixed(1)} seeds/s (slowest ${slowestMs.toFixed(0)} ms), ${Math.round(events / seconds)} events/s;`,
-      [...totals].map(([name, value]) => `${name} ${Math.round(value)}`).join(', '),
-    ].join(' '),
-  )
 }

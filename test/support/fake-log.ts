@@ -105,6 +105,8 @@ export class FakeLog implements PartitionLog {
     this.logEndOffset = offset
   }
 
+  async startWithin(): Promise<void> {}
+
   async deleteRecordsBefore(offset: Offset): Promise<void> {
     if (offset <= this.logStartOffset) return
     this.logStartOffset = offset

@@ -70,6 +70,8 @@ test('every example that is marked is run here or from the package', () => {
     'file=tls.properties',
     'tls',
     'file=cluster.test.ts',
+    'chaos',
+    'simulate',
   ])
 })
 

@@ -65,11 +65,7 @@ export class SimulatedDisk {
 
   constructor(random: Prng) {
     this.#random = random
-    for (const name of ['data', 'tmp']) {
-      const directory = newDirectory()
-      this.#root.entries.set(name, directory)
-      this.#root.durable.set(name, directory)
-    }
+    this.#format()
   }
 
   get usedBytes(): number {
@@ -106,6 +102,23 @@ export class SimulatedDisk {
     this.#dirtyFiles.clear()
     this.#faults = []
     this.#usedBytes = sizeOf(this.#root)
+  }
+
+  /** Another disk is in its place, which is empty. The host is down. */
+  wipe(): void {
+    this.#dirtyDirectories.clear()
+    this.#dirtyFiles.clear()
+    this.#faults = []
+    this.#usedBytes = 0
+    this.#format()
+  }
+
+  #format(): void {
+    for (const name of ['data', 'tmp']) {
+      const directory = newDirectory()
+      this.#root.entries.set(name, directory)
+      this.#root.durable.set(name, directory)
+    }
   }
 
   /** The file at `path`; made when it is missing and `mayCreate`. */

@@ -1,10 +1,11 @@
-import { crc32 } from 'node:zlib'
 import { assert, type Uuid, unreachable } from '../../base/index.ts'
 import type { Random } from '../../platform/index.ts'
+import { type Draft, Followers } from './followers.ts'
 import type { RaftLog } from './log.ts'
 import { encodeMembership, hasVoter, votersChanged } from './membership.ts'
-import { Inflights, Progress, type ProgressView } from './progress.ts'
-import { majority, reachedByMajority, tally } from './quorum.ts'
+import type { MembershipOutcome, MembershipRefusal, ProposeOutcome, ReadOutcome, TransferRefusal } from './outcomes.ts'
+import type { Progress, ProgressView } from './progress.ts'
+import { reachedByMajority, tally } from './quorum.ts'
 import { ReadQueue } from './read-queue.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import type {
@@ -24,11 +25,9 @@ import type {
   Snapshot,
   SnapshotChunkAnswerMessage,
   SnapshotChunkMessage,
-  SnapshotHeader,
   SoftState,
   Term,
   VoteMessage,
-  Voter,
 } from './types.ts'
 
 export interface RaftCoreOptions {
@@ -43,53 +42,6 @@ export interface RaftCoreOptions {
   readonly partialSnapshot?: PartialSnapshot | undefined
   readonly random: Pick<Random, 'int'>
 }
-
-export type ProposeOutcome =
-  /** In the leader's log, not yet durable. The entries take `lastIndex` and the indexes before it. */
-  | { readonly ok: true; readonly lastIndex: LogIndex; readonly term: Term }
-  /** 'busy': `maxUncommittedBytes` are waiting for their commit already, or leadership is being handed over. */
-  | { readonly ok: false; readonly reason: 'not-leader' | 'busy' }
-
-export type MembershipRefusal =
-  | 'not-leader'
-  /** Nothing of the leader's own term is committed yet: a change now could overlap with one of another leader. */
-  | 'not-ready'
-  /** The change before this one isn't committed yet. */
-  | 'in-flight'
-  /** Leadership is being handed over. */
-  | 'transferring'
-  /** The voter to be isn't heard, or is far behind: it would be counted before it can help. */
-  | 'not-caught-up'
-  /** One id would vote with two disks: the old one must be removed first. */
-  | 'duplicate-voter'
-  /** Nobody would be left. */
-  | 'last-voter'
-  /** More than one voter comes or goes: two majorities might not meet. */
-  | 'too-many'
-
-export type MembershipOutcome =
-  | { readonly ok: true; readonly index: LogIndex; readonly term: Term }
-  | { readonly ok: false; readonly reason: MembershipRefusal }
-
-export type TransferRefusal =
-  | 'not-leader'
-  /** It has no vote, or is this node. */
-  | 'not-voter'
-  /** It isn't heard, or has to get a snapshot first. */
-  | 'lagging'
-  /** Leadership is being handed to another one. */
-  | 'busy'
-
-export type ReadOutcome =
-  /** `id` comes back in `Ready.reads`; not at all when leadership is lost before. */
-  | { readonly ok: true; readonly id: number }
-  /** 'not-ready': nothing of the leader's own term is committed yet, so it doesn't know all that is. */
-  | { readonly ok: false; readonly reason: 'not-leader' | 'not-ready' | 'busy' }
-
-/** A message before `send` adds who sends it; `term` is the sender's own unless given. */
-type Draft<T = Message> = T extends Message
-  ? Omit<T, 'from' | 'fromDirectoryId' | 'to' | 'term'> & { readonly term?: Term }
-  : never
 
 /** What one `Ready` gave to the host, until `advance` says that it is done. */
 interface InProgress {
@@ -108,9 +60,6 @@ const quickCampaigns = 5
 const quickCampaignTicks = 3
 /** The votes need a round trip and two synced writes. */
 const quickVoteTicks = 4
-/** A node without a vote that isn't heard for so many election timeouts isn't sent anything any more. */
-const observerTimeouts = 4
-
 /**
  * One member of one Raft group, as a function of what it is told: no clock, no I/O, no promise. The host loop is
  * `step`/`tick`/`propose`, then `ready`, do what it says, `advance`. Between `ready` and `advance` it may go on to step, tick
@@ -160,15 +109,13 @@ export class RaftCore {
   #hintsBelievedFromTick = 0
   /** Answers to the present campaign, the own one included. */
   readonly #votes = new Map<NodeId, boolean>()
-  /** Leader only: of each voter, this node included, and of everyone else who follows. */
-  readonly #progress = new Map<NodeId, Progress>()
+  readonly #followers: Followers
   /** Leader only: to whom leadership is being handed. */
   #transfer: { readonly to: NodeId; readonly deadlineTick: number; isAsked: boolean } | undefined
   /** Leader only. */
   readonly #reads = new ReadQueue()
   #lastReadId = 0
   readonly #snapshotReceiver: SnapshotReceiver
-  #sentSnapshot: { readonly snapshot: Snapshot; readonly header: SnapshotHeader } | undefined
   /** Leader only: payload in (commitIndex, lastIndex]. */
   #uncommittedBytes = 0
   /** Leader only: followers are to be told of new entries or a new commit index when the next `Ready` is made. */
@@ -195,6 +142,15 @@ export class RaftCore {
     this.#toldHardState = hardState
     this.#toldMembership = log.membership
     this.#snapshotReceiver = new SnapshotReceiver(partialSnapshot)
+    this.#followers = new Followers({
+      id,
+      directoryId,
+      config,
+      log,
+      ticks: () => this.#ticks,
+      readRound: () => this.#reads.lastRound,
+      send: (to, draft) => this.#send(to, draft),
+    })
     this.#resetElectionTimer()
   }
 
@@ -259,12 +215,12 @@ export class RaftCore {
 
   /** What a leader knows of `node`; undefined in other roles, and of who doesn't follow. To look at, not to change. */
   progressOf(node: NodeId): ProgressView | undefined {
-    return this.#progress.get(node)
+    return this.#followers.get(node)
   }
 
   /** All of whom a leader knows something, itself included; empty in other roles. */
   get followers(): ReadonlyMap<NodeId, ProgressView> {
-    return this.#progress
+    return this.#followers.all
   }
 
   // ---- time and elections ----
@@ -278,31 +234,20 @@ export class RaftCore {
   }
 
   #tickLeader(): void {
-    if (!this.#hasQuorumContact()) {
+    if (!this.#followers.hasQuorumContact) {
       this.#becomeFollower(this.#term, null)
       return
     }
     if (this.#transfer !== undefined && this.#ticks >= this.#transfer.deadlineTick) this.#transfer = undefined
-    for (const [follower, progress] of this.#progress) {
-      const isOverdue = this.#ticks - progress.chunkSentTick >= this.#config.snapshotRetryTicks
-      if (progress.state === 'snapshot' && isOverdue && this.#isHeard(progress)) this.#sendChunk(follower, progress)
-    }
+    this.#followers.sendOverdueChunks()
     if (++this.#heartbeatElapsed < this.#config.heartbeatTicks) return
     this.#heartbeatElapsed = 0
     this.#reads.beginRound(this.#log.commitIndex)
-    this.#sendHeartbeats()
+    this.#followers.sendHeartbeats()
     this.#maybeConfirmReads()
     if (this.#ticks - this.#observersHeartbeatTick < this.#config.electionTicks >> 1) return
     this.#observersHeartbeatTick = this.#ticks
-    const silence = observerTimeouts * this.#config.electionTicks
-    for (const [follower, progress] of this.#progress) {
-      if (follower === this.id || hasVoter(this.membership, follower, progress.directoryId)) continue
-      if (this.#ticks - progress.lastContactTick >= silence && !this.#isVoterId(follower)) {
-        this.#progress.delete(follower)
-      } else {
-        this.#sendHeartbeat(follower, progress)
-      }
-    }
+    this.#followers.sendObserversHeartbeats()
   }
 
   /** Without a vote: no campaign, but whoever leads is asked for the log. */
@@ -324,32 +269,8 @@ export class RaftCore {
     this.#contacts = contacts
   }
 
-  #isHeard(progress: Progress): boolean {
-    return this.#ticks - progress.lastContactTick < this.#config.electionTicks
-  }
-
-  #hasQuorumContact(): boolean {
-    const { voters } = this.membership
-    let heard = 0
-    for (const voter of voters) {
-      const progress = this.#progressOfVoter(voter)
-      if (this.#isSelf(voter) || (progress !== undefined && this.#isHeard(progress))) heard++
-    }
-    return heard >= majority(voters.length)
-  }
-
-  #isSelf(voter: Voter): boolean {
-    return voter.id === this.id && voter.directoryId === this.directoryId
-  }
-
   #isVoterId(id: NodeId): boolean {
     return this.membership.voters.some((voter) => voter.id === id)
-  }
-
-  /** Undefined while another disk answers for it, or none. */
-  #progressOfVoter({ id, directoryId }: Voter): Progress | undefined {
-    const progress = this.#progress.get(id)
-    return progress?.directoryId === directoryId ? progress : undefined
   }
 
   /**
@@ -389,7 +310,7 @@ export class RaftCore {
     this.#term = term
     this.#role = 'follower'
     this.#leaderId = leaderId
-    this.#progress.clear()
+    this.#followers.clear()
     this.#votes.clear()
     this.#reads.clear()
     this.#transfer = undefined
@@ -431,20 +352,15 @@ export class RaftCore {
     this.#observersHeartbeatTick = this.#ticks
     const nextIndex = (this.#log.lastIndex + 1) as LogIndex
     for (const voter of this.membership.voters) {
-      this.#progress.set(voter.id, this.#newProgress(voter.directoryId, nextIndex))
+      this.#followers.add(voter.id, voter.directoryId, nextIndex)
     }
-    this.#progress.get(this.id)?.maybeUpdate(this.#log.stableIndex)
+    this.#followers.get(this.id)?.maybeUpdate(this.#log.stableIndex)
     this.#uncommittedBytes = 0
     for (let index = this.#log.commitIndex + 1; index < nextIndex; index++) {
       this.#uncommittedBytes += this.#log.entries(index as LogIndex, index as LogIndex, 0)[0]!.data.length
     }
     // Entries of earlier terms are committed only with one of this term after them.
     this.#appendOwn([{ type: 'noop', data: new Uint8Array(0) }])
-  }
-
-  #newProgress(directoryId: Uuid, nextIndex: LogIndex): Progress {
-    const { maxInflightCount, maxInflightBytes } = this.#config
-    return new Progress(directoryId, nextIndex, this.#ticks, new Inflights(maxInflightCount, maxInflightBytes))
   }
 
   #resetElectionTimer(): void {
@@ -707,8 +623,7 @@ export class RaftCore {
 
   #maybeCommit(): void {
     const before = this.#log.commitIndex
-    const matchIndexes = this.membership.voters.map((voter) => this.#progressOfVoter(voter)?.matchIndex ?? noIndex)
-    if (!this.#log.maybeCommit(reachedByMajority(matchIndexes), this.#term)) return
+    if (!this.#log.maybeCommit(reachedByMajority(this.#followers.matchIndexes), this.#term)) return
     for (let index = before + 1; index <= this.#log.commitIndex; index++) {
       this.#uncommittedBytes -= this.#log.entries(index as LogIndex, index as LogIndex, 0)[0]!.data.length
     }
@@ -743,21 +658,21 @@ export class RaftCore {
     if (this.#log.membershipIndex > this.#log.commitIndex) return 'in-flight'
     for (const voter of next.voters) {
       if (hasVoter(this.membership, voter.id, voter.directoryId)) continue
-      if (!this.#isSelf(voter) && !this.#canHelp(this.#progressOfVoter(voter))) return 'not-caught-up'
+      if (!this.#followers.isSelf(voter) && !this.#canHelp(this.#followers.ofVoter(voter))) return 'not-caught-up'
     }
     return undefined
   }
 
   /** Whether it can take part in the next commit, rather than hold it up. */
   #canHelp(progress: Progress | undefined): boolean {
-    return progress !== undefined && progress.state === 'replicate' && this.#isHeard(progress)
+    return progress !== undefined && progress.state === 'replicate' && this.#followers.isHeard(progress)
   }
 
   #appendMembership(membership: Membership): void {
     this.#appendOwn([{ type: 'config', data: encodeMembership(membership) }])
     for (const voter of membership.voters) {
-      if (this.#progressOfVoter(voter) !== undefined) continue
-      this.#progress.set(voter.id, this.#newProgress(voter.directoryId, (this.#log.lastIndex + 1) as LogIndex))
+      if (this.#followers.ofVoter(voter) !== undefined) continue
+      this.#followers.add(voter.id, voter.directoryId, (this.#log.lastIndex + 1) as LogIndex)
     }
     this.#maybeCommit() // fewer voters may need fewer copies of what is there already
   }
@@ -769,13 +684,12 @@ export class RaftCore {
 
   /** Someone who speaks as `id` with that disk. With another disk than before it is somebody new. */
   #admit(id: NodeId, directoryId: Uuid): Progress | undefined {
-    const known = this.#progress.get(id)
+    const known = this.#followers.get(id)
     if (known?.directoryId === directoryId) return known
     if (id === this.id) return undefined
-    const observerCount = this.#progress.size - this.membership.voters.length
+    const observerCount = this.#followers.all.size - this.membership.voters.length
     if (known === undefined && observerCount >= this.#config.maxObservers) return undefined
-    const progress = this.#newProgress(directoryId, (this.#log.lastIndex + 1) as LogIndex)
-    this.#progress.set(id, progress)
+    const progress = this.#followers.add(id, directoryId, (this.#log.lastIndex + 1) as LogIndex)
     // One that reads the log from its start must find in it who votes; the first voters were agreed on outside of it.
     const isSettled = this.#log.membershipIndex <= this.#log.commitIndex && this.#transfer === undefined
     if (!this.#log.tellsMembership && isSettled) this.#appendMembership(this.membership)
@@ -783,14 +697,14 @@ export class RaftCore {
   }
 
   #handleFollow(from: NodeId, fromDirectoryId: Uuid, lastIndex: LogIndex | undefined): void {
-    const isNew = this.#progress.get(from)?.directoryId !== fromDirectoryId
+    const isNew = this.#followers.get(from)?.directoryId !== fromDirectoryId
     const progress = this.#admit(from, fromDirectoryId)
     if (progress === undefined) return
     progress.lastContactTick = this.#ticks
     if (isNew && lastIndex !== undefined && lastIndex < progress.nextIndex - 1) {
       progress.nextIndex = (lastIndex + 1) as LogIndex
     }
-    this.#sendHeartbeat(from, progress) // it learns who leads; its answer begins the copying
+    this.#followers.sendHeartbeat(from, progress) // it learns who leads; its answer begins the copying
   }
 
   // ---- leadership transfer ----
@@ -803,8 +717,8 @@ export class RaftCore {
     if (this.#role !== 'leader') return 'not-leader'
     const voter = this.membership.voters.find(({ id }) => id === to)
     if (voter === undefined || to === this.id) return 'not-voter'
-    const progress = this.#progressOfVoter(voter)
-    if (progress === undefined || !this.#isHeard(progress) || progress.state === 'snapshot') return 'lagging'
+    const progress = this.#followers.ofVoter(voter)
+    if (progress === undefined || !this.#followers.isHeard(progress) || progress.state === 'snapshot') return 'lagging'
     if (this.#transfer !== undefined) return this.#transfer.to === to ? undefined : 'busy'
     this.#transfer = { to, deadlineTick: this.#ticks + this.#config.electionTicks, isAsked: false }
     this.#maybeAskToTakeOver(progress)
@@ -821,16 +735,7 @@ export class RaftCore {
 
   /** The voter to hand over to: heard, and with most of the log. Undefined when there is none, or no leadership. */
   get bestSuccessor(): NodeId | undefined {
-    let best: Progress | undefined
-    let bestId: NodeId | undefined
-    for (const voter of this.#role === 'leader' ? this.membership.voters : []) {
-      const progress = this.#progressOfVoter(voter)
-      if (voter.id === this.id || progress === undefined || !this.#isHeard(progress)) continue
-      if (best !== undefined && progress.matchIndex <= best.matchIndex) continue
-      best = progress
-      bestId = voter.id
-    }
-    return bestId
+    return this.#role === 'leader' ? this.#followers.bestSuccessor : undefined
   }
 
   /**
@@ -839,7 +744,7 @@ export class RaftCore {
    */
   farewell(): Message | undefined {
     const to = this.bestSuccessor
-    const lastIndex = to === undefined ? noIndex : this.#progress.get(to)!.matchIndex
+    const lastIndex = to === undefined ? noIndex : this.#followers.get(to)!.matchIndex
     const lastTerm = this.#log.term(lastIndex)
     if (to === undefined || typeof lastTerm !== 'number') return undefined
     const { id: from, directoryId: fromDirectoryId } = this
@@ -848,9 +753,7 @@ export class RaftCore {
 
   /** Removed, and all may know: the last thing it does as leader is to say so and name who should follow. */
   #stepAside(): void {
-    for (const [follower, progress] of this.#progress) {
-      if (follower !== this.id) this.#sendHeartbeat(follower, progress)
-    }
+    this.#followers.sendHeartbeatToAll()
     const farewell = this.farewell()
     if (farewell !== undefined) this.#messages.push(farewell)
     this.#becomeFollower(this.#term, null)
@@ -871,14 +774,14 @@ export class RaftCore {
   #maybeBeginReadRound(): void {
     if (!this.#reads.isWaiting || this.#reads.isRoundUnderWay) return
     this.#reads.beginRound(this.#log.commitIndex)
-    this.#sendHeartbeats()
+    this.#followers.sendHeartbeats()
     this.#maybeConfirmReads()
   }
 
   #maybeConfirmReads(): void {
     if (!this.#reads.isRoundUnderWay) return
     const rounds = this.membership.voters.map((voter) => {
-      return this.#isSelf(voter) ? this.#reads.lastRound : (this.#progressOfVoter(voter)?.readRound ?? 0)
+      return this.#followers.isSelf(voter) ? this.#reads.lastRound : (this.#followers.ofVoter(voter)?.readRound ?? 0)
     })
     this.#reads.confirm(reachedByMajority(rounds))
   }
@@ -889,36 +792,18 @@ export class RaftCore {
     const progress = this.#progressOfSender(message)
     if (progress === undefined) return
     if (message.rejection !== null) {
-      let { hintIndex } = message.rejection
-      const { hintTerm } = message.rejection
-      if (hintTerm !== noTerm) hintIndex = this.#log.findConflictByTerm(hintIndex, hintTerm).index
-      if (!progress.maybeDecreaseTo(message.index, hintIndex)) return
-      if (progress.state === 'replicate') progress.becomeProbe()
-      // It lacks what it once said it has. Asking again at once would go on for ever; its heartbeats' answers will ask.
-      else if (progress.nextIndex > message.index) return
-      this.#maybeSendAppend(message.from, progress, true)
+      this.#followers.onRejected(message, progress)
       return
     }
-    assert(message.index <= this.#log.lastIndex, 'a follower accepts only what the leader has')
-    const isNews = progress.maybeUpdate(message.index)
-    if (progress.matchIndex === this.#log.lastIndex) progress.lastCaughtUpTick = this.#ticks
-    if (!isNews && !(progress.state === 'probe' && progress.matchIndex === message.index)) return
-    if (progress.state === 'probe') progress.becomeReplicate()
-    else if (progress.state === 'replicate') progress.inflights.freeTo(message.index)
-    else if (this.#needsNoMoreOf(progress)) progress.becomeReplicate()
+    if (!this.#followers.onAccepted(message, progress)) return
     this.#maybeCommit()
-    this.#sendAppends(message.from, progress)
+    this.#followers.sendAppends(message.from, progress)
     if (this.#transfer?.to === message.from) this.#maybeAskToTakeOver(progress)
-  }
-
-  /** The snapshot that is on its way is there, or the log will do instead. */
-  #needsNoMoreOf({ matchIndex, transfer }: Progress): boolean {
-    return matchIndex >= (transfer?.header.index ?? noIndex) || matchIndex + 1 >= this.#log.firstIndex
   }
 
   /** Undefined when this node doesn't lead, or doesn't know the sender. Notes that it was heard. */
   #progressOfSender({ from, fromDirectoryId }: Message): Progress | undefined {
-    if (!this.#progress.has(from) || from === this.id) return undefined
+    if (!this.#followers.all.has(from) || from === this.id) return undefined
     const progress = this.#admit(from, fromDirectoryId)
     if (progress !== undefined) progress.lastContactTick = this.#ticks
     return progress
@@ -932,27 +817,17 @@ export class RaftCore {
       progress.readRound = message.readRound
       this.#maybeConfirmReads()
     }
-    if (progress.matchIndex === this.#log.lastIndex) progress.lastCaughtUpTick = this.#ticks
-    // Also with nothing to send: when every message in flight was lost, the empty one is refused, and that repairs it.
-    if (progress.matchIndex < this.#log.lastIndex || progress.state === 'probe') {
-      this.#maybeSendAppend(message.from, progress, true)
-    }
+    this.#followers.onHeartbeatAnswered(message.from, progress)
   }
 
   #handleSnapshotChunkAnswer(message: SnapshotChunkAnswerMessage): void {
     const progress = this.#progressOfSender(message)
-    const transfer = progress?.transfer
-    if (progress === undefined || transfer === undefined || transfer.header.index !== message.index) return
-    // Where it is already: a copy, which must not start a second stream, or a damaged chunk, which the timer repeats.
-    if (message.nextOffset === transfer.offset || message.nextOffset >= transfer.header.totalBytes) return
-    transfer.offset = message.nextOffset
-    this.#sendChunk(message.from, progress)
+    if (progress !== undefined) this.#followers.onChunkAnswered(message, progress)
   }
 
   /** The transport knows that what was sent to `follower` did not arrive. */
   reportUnreachable(follower: NodeId): void {
-    const progress = this.#progress.get(follower)
-    if (progress?.state === 'replicate') progress.becomeProbe()
+    this.#followers.reportUnreachable(follower)
   }
 
   /**
@@ -967,70 +842,7 @@ export class RaftCore {
 
   /** The transport knows that a chunk of a snapshot for `follower` did not arrive. */
   reportSnapshotFailed(follower: NodeId): void {
-    const progress = this.#progress.get(follower)
-    // Sent again with a tick, when the follower is heard by then.
-    if (progress?.state === 'snapshot') progress.chunkSentTick = this.#ticks - this.#config.snapshotRetryTicks
-  }
-
-  #sendAppends(to: NodeId, progress: Progress): void {
-    while (this.#maybeSendAppend(to, progress, false)) {}
-  }
-
-  /** One append (or the snapshot, when what must be sent is gone). False when nothing was sent. */
-  #maybeSendAppend(to: NodeId, progress: Progress, evenIfEmpty: boolean): boolean {
-    if (progress.isPaused || progress.state === 'snapshot') return false
-    const prevIndex = (progress.nextIndex - 1) as LogIndex
-    const prevTerm = this.#log.term(prevIndex)
-    if (typeof prevTerm !== 'number') {
-      assert(prevTerm === 'compacted', 'a leader sends from within its log')
-      return this.#sendSnapshot(to, progress)
-    }
-    const isThrottled = progress.state === 'replicate' && progress.inflights.isFull
-    const entries = isThrottled
-      ? []
-      : this.#log.entries(progress.nextIndex, this.#log.lastIndex, this.#config.maxBytesPerMessage)
-    if (entries.length === 0 && !evenIfEmpty) return false
-    let bytes = 0
-    for (const { data } of entries) bytes += data.length
-    progress.sent(entries.length, bytes)
-    this.#send(to, { type: 'append', prevIndex, prevTerm, entries, commitIndex: this.#log.commitIndex })
-    return true
-  }
-
-  #sendSnapshot(to: NodeId, progress: Progress): boolean {
-    // To one that doesn't answer it would only be lost; its next heartbeat answer brings us back here.
-    if (!this.#isHeard(progress)) return false
-    const { snapshot } = this.#log
-    assert(snapshot.index > 0, 'what is compacted is in a snapshot')
-    if (this.#sentSnapshot?.snapshot !== snapshot) this.#sentSnapshot = { snapshot, header: headerOf(snapshot) }
-    progress.becomeSnapshot({ ...this.#sentSnapshot, offset: 0 })
-    this.#sendChunk(to, progress)
-    return true
-  }
-
-  #sendChunk(to: NodeId, progress: Progress): void {
-    const { transfer } = progress
-    assert(transfer !== undefined, 'a chunk is of a snapshot on its way')
-    const { header, offset, snapshot } = transfer
-    const data = snapshot.data.subarray(offset, offset + this.#config.maxSnapshotChunkBytes)
-    progress.chunkSentTick = this.#ticks
-    this.#send(to, { type: 'snapshotChunk', header, offset, data, crc: crc32(data) })
-  }
-
-  /** To the voters. */
-  #sendHeartbeats(): void {
-    for (const { id } of this.membership.voters) {
-      const progress = this.#progress.get(id)
-      if (id !== this.id && progress !== undefined) this.#sendHeartbeat(id, progress)
-    }
-  }
-
-  #sendHeartbeat(to: NodeId, progress: Progress): void {
-    const commitIndex = Math.min(progress.matchIndex, this.#log.commitIndex) as LogIndex
-    const commitTerm = this.#log.term(commitIndex)
-    const readRound = this.#reads.lastRound
-    if (typeof commitTerm === 'number') this.#send(to, { type: 'heartbeat', commitIndex, commitTerm, readRound })
-    else this.#send(to, { type: 'heartbeat', commitIndex: noIndex, commitTerm: noTerm, readRound })
+    this.#followers.reportSnapshotFailed(follower)
   }
 
   // ---- output ----
@@ -1052,11 +864,7 @@ export class RaftCore {
     if (this.#broadcastPending) {
       // Not at each proposal: those of one turn leave in one message.
       this.#broadcastPending = false
-      for (const [follower, progress] of this.#progress) {
-        if (follower === this.id) continue
-        this.#maybeSendAppend(follower, progress, true)
-        this.#sendAppends(follower, progress)
-      }
+      this.#followers.broadcast()
     }
     this.#maybeBeginReadRound()
     const log = this.#log
@@ -1126,15 +934,11 @@ export class RaftCore {
     if (done.lastEntry !== undefined) this.#log.stableTo(done.lastEntry.index, done.lastEntry.term)
     if (done.handedOutIndex > this.#log.appliedIndex) this.#log.appliedTo(done.handedOutIndex)
     if (this.#role === 'leader') {
-      if (this.#progress.get(this.id)?.maybeUpdate(this.#log.stableIndex)) this.#maybeCommit()
+      if (this.#followers.get(this.id)?.maybeUpdate(this.#log.stableIndex)) this.#maybeCommit()
       // Not before it is applied too, so that whoever waits for the change hears of it.
       if (!this.hasVote && this.#log.appliedIndex >= this.#log.membershipIndex) this.#stepAside()
     } else if (this.#role === 'candidate' && this.#durable.term === this.#term) {
       this.#countVote(this.id, this.directoryId, true)
     }
   }
-}
-
-function headerOf({ index, term, membership, data }: Snapshot): SnapshotHeader {
-  return { index, term, membership, totalBytes: data.length, dataCrc: crc32(data) }
 }

@@ -3,9 +3,11 @@ import { AcknowledgedRecords } from './acknowledged-records.ts'
 import { Assignments } from './assignments.ts'
 import type { Checker } from './checker.ts'
 import { CommittedOffsets } from './committed-offsets.ts'
+import { DeletedRecords } from './deleted-records.ts'
 import { HighWatermark } from './high-watermark.ts'
 import { LastOfEachKey } from './last-of-each-key.ts'
 import { LeaderEpochs } from './leader-epochs.ts'
+import { NewTopics } from './new-topics.ts'
 import { OrderAndUniqueness } from './order-and-uniqueness.ts'
 import { ProducerIds } from './producer-ids.ts'
 import { RefusedRecords } from './refused-records.ts'
@@ -33,9 +35,12 @@ export function allCheckers(): readonly Checker[] {
 export function clusterCheckers(isSettled: () => boolean): readonly Checker[] {
   return [
     new ReplicatedOnly(new AcknowledgedRecords()),
+    new ReplicatedOnly(new LastOfEachKey()),
+    new DeletedRecords(),
+    new NewTopics(),
     new OrderAndUniqueness(),
     new RefusedRecords(),
-    new StableReads(),
+    new StableReads({ leadersDiffer: true }),
     new HighWatermark(),
     new ProducerIds(),
     new CommittedOffsets(isSettled),

@@ -16,7 +16,7 @@ export class OrderAndUniqueness implements Checker {
     }
   }
 
-  #check({ topic, partition, records }: HistoryEvent & { readonly kind: 'final-log' }): void {
+  #check({ topic, partition, records, logStartOffset }: HistoryEvent & { readonly kind: 'final-log' }): void {
     const key = partitionKey(topic, partition)
     const violation = (message: string) =>
       new PropertyViolation('records are in order and once', `${message} in ${key}`)
@@ -41,9 +41,10 @@ export class OrderAndUniqueness implements Checker {
         continue
       }
       if (open === undefined || open.next === open.batch.values.length) {
-        // Fetches begin with whole batches; a log start moved by retention is one's first offset.
-        if (place !== 0) throw violation(`a batch begins with its record ${place}, ${value}, at offset ${offset}`)
-        open = { batch, next: 0 }
+        // Fetches begin with whole batches; a log start moved by retention is one's first offset, one by DeleteRecords any.
+        if (place !== 0 && offset !== logStartOffset)
+          throw violation(`a batch begins with its record ${place}, ${value}, at offset ${offset}`)
+        open = { batch, next: place }
         const before = last.get(batch.order)
         if (before !== undefined && before.sequence >= batch.sequence) {
           throw violation(`${value} at offset ${offset} comes after ${before.values[0]}, which was sent later,`)

@@ -10,6 +10,7 @@ const retryMs = 40
 
 interface Leader {
   readonly node: string
+  readonly topicId: string
   readonly leaderEpoch: number
 }
 
@@ -59,11 +60,14 @@ class ClusterRouter implements Router {
     const key = keyOf({ topic, partition })
     for (;;) {
       const answer = await this.#client.request(apis.Metadata, 12, { topics: [{ name: topic }] })
+      const topicId = answer?.topics[0]?.topicId ?? ''
       const found = answer?.topics[0]?.partitions.find(({ partitionIndex }) => partitionIndex === partition)
       const known = this.#leaders.get(key)
-      if (found !== undefined && found.leaderId >= 0 && found.leaderEpoch >= (known?.leaderEpoch ?? -1)) {
+      // A topic that took the name of another begins with its epochs anew.
+      const leastEpoch = known?.topicId === topicId ? known.leaderEpoch : -1
+      if (found !== undefined && found.leaderId >= 0 && found.leaderEpoch >= leastEpoch) {
         const node = nodeName(found.leaderId)
-        this.#leaders.set(key, { node, leaderEpoch: found.leaderEpoch })
+        this.#leaders.set(key, { node, topicId, leaderEpoch: found.leaderEpoch })
         this.#doubted.delete(key)
         return node
       }

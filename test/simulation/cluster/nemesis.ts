@@ -1,11 +1,20 @@
 import type { Server } from '../node/server.ts'
 import { sleep } from '../node/world.ts'
+import type { Operator } from './operator.ts'
 import type { ClusterFault } from './scenario.ts'
 import type { ClusterWorld } from './world.ts'
 
 /** How long it waits for a cluster that gets no peace. */
 const longestRecoveryMs = 15_000
 const lookMs = 50
+/** They choose what comes with them. */
+const alone: ReadonlySet<ClusterFault | undefined> = new Set(['wipe', 'revote-wipe'])
+const disturbances: readonly ClusterFault[] = ['isolate', 'isolate', 'cut-both-ways', 'cut-one-way', 'pause', 'delay']
+/**
+ * What else happens when a disk is wiped. 'relay': another node is cut off before, and when it comes back the third is, so that what only
+ * the wiped one and the third had is known to nobody who is there.
+ */
+const wipePlans = ['alone', 'disturbed', 'relay', 'relay'] as const
 /** Within this time logs that went offline on a full disk have tried again. */
 const roomCheckMs = 6000
 
@@ -15,12 +24,16 @@ const roomCheckMs = 6000
  */
 export class ClusterNemesis {
   readonly #world: ClusterWorld
+  readonly #operator: Operator
   readonly #clientHosts: readonly string[]
   faults = 0
+  /** Disks that were wiped. */
+  wipes = 0
 
   /** `clientHosts`: machines whose links may be cut. */
-  constructor(world: ClusterWorld, clientHosts: readonly string[]) {
+  constructor(world: ClusterWorld, operator: Operator, clientHosts: readonly string[]) {
     this.#world = world
+    this.#operator = operator
     this.#clientHosts = clientHosts
   }
 
@@ -38,9 +51,13 @@ export class ClusterNemesis {
       if (scenario.isVolatile) await this.#untilWhole(Number.POSITIVE_INFINITY)
       await this.#pass(20, 800)
       const [one, other] = this.#pickServers()
+      const first = this.#draw()
+      const mayOverlap = random.float() < scenario.overlap && !alone.has(first)
+      const drawn = mayOverlap ? this.#draw() : undefined
+      const second = alone.has(drawn) ? undefined : drawn
       await Promise.all([
-        this.#make(this.#draw(), one),
-        random.float() < scenario.overlap ? this.#pass(0, 500).then(() => this.#make(this.#draw(), other)) : undefined,
+        this.#make(first, one),
+        second === undefined ? undefined : this.#pass(0, 500).then(() => this.#make(second, other)),
       ])
       for (const server of servers) if (!server.host.isUp) server.start()
       if (random.float() < 0.6) await this.#untilWhole()
@@ -65,6 +82,7 @@ export class ClusterNemesis {
     this.faults++
     this.#world.pace.refresh()
     const { random, servers, scenario, simulation } = this.#world
+    const operator = this.#operator
     const { network } = simulation
     const { host } = server
     const others = servers.map((each) => each.host.name).filter((name) => name !== host.name)
@@ -110,12 +128,9 @@ export class ClusterNemesis {
       }
       case 'isolate': {
         // From the other nodes, not from clients.
-        network.partition([host.name], others)
+        this.#setIsolated(server, true)
         await this.#pass(50, 6000)
-        for (const other of others) {
-          network.heal(host.name, other)
-          network.heal(other, host.name)
-        }
+        this.#setIsolated(server, false)
         break
       }
       case 'cut-client': {
@@ -175,7 +190,93 @@ export class ClusterNemesis {
         server.isExcused = false
         break
       }
+      case 'revote':
+        if (!operator.looksAfter(server)) break
+        operator.takeVote(server)
+        await this.#pass(50, 4000)
+        operator.giveVote(server)
+        break
+      case 'wipe':
+      case 'revote-wipe':
+        await this.#wipe(kind, server)
+        break
     }
+  }
+
+  /**
+   * A machine gets an empty disk. What was on the old one has to be somewhere else: it goes only when the cluster is whole, and until the
+   * cluster has learned of it nothing happens that makes another disk doubtful: links fail and nodes are paused. From then on anything
+   * may happen, but for another disk.
+   */
+  async #wipe(kind: ClusterFault, server: Server): Promise<void> {
+    const { watch, servers, random, history, timers } = this.#world
+    const operator = this.#operator
+    const isController = operator.looksAfter(server)
+    if (kind === 'revote-wipe' && isController) operator.takeVote(server)
+    const isReady = await this.#untilReadyToWipe(server)
+    const [one, other] = this.#shuffled(
+      servers.filter((each) => each !== server && (isController || operator.looksAfter(each))),
+    )
+    const plan =
+      !isReady || one === undefined || other === undefined ? 'alone' : wipePlans[random.int(wipePlans.length)]
+    let disturbance: Promise<void> | undefined
+    if (plan === 'disturbed') {
+      disturbance = this.#make(disturbances[random.int(disturbances.length)], one!)
+      await this.#pass(0, 1500)
+    } else if (plan === 'relay') {
+      this.#setIsolated(one!, true)
+      await this.#pass(100, 2000)
+    }
+    const isSpare = isReady && watch.isSpare(server.host.name)
+    server.end(random.float() < 0.5)
+    if (isSpare) {
+      this.wipes++
+      server.host.disk.wipe()
+      watch.onWiped(server.host.name)
+      this.#world.quorumWatch.onWiped(server.host.name)
+      operator.onWiped()
+    }
+    if (plan === 'relay') {
+      this.#setIsolated(other!, true)
+      this.#setIsolated(one!, false)
+      disturbance = this.#pass(500, 5000).then(() => this.#setIsolated(other!, false))
+    }
+    await Promise.all([disturbance, this.#downFor(server)])
+    while (!watch.knowsOfWipe(server.host.name) && history.violation === undefined) await sleep(timers, lookMs)
+    operator.giveVote(server)
+  }
+
+  /** Cuts a node off from the others, or heals that; clients reach it. */
+  #setIsolated({ host }: Server, isIsolated: boolean): void {
+    const { servers, simulation } = this.#world
+    const { network } = simulation
+    const others = servers.map((each) => each.host.name).filter((name) => name !== host.name)
+    if (isIsolated) network.partition([host.name], others)
+    else {
+      for (const other of others) {
+        network.heal(host.name, other)
+        network.heal(other, host.name)
+      }
+    }
+  }
+
+  async #untilReadyToWipe(server: Server): Promise<boolean> {
+    const { watch, servers, simulation, history, timers } = this.#world
+    const isReady = () =>
+      servers.every(({ isUp }) => isUp) &&
+      watch.isWhole &&
+      this.#operator.isSettledBut(server) &&
+      watch.isSpare(server.host.name)
+    const startedMs = simulation.nowMs
+    while (!isReady() && history.violation === undefined && simulation.nowMs - startedMs < longestRecoveryMs) {
+      await sleep(timers, lookMs)
+    }
+    return isReady()
+  }
+
+  #shuffled(servers: readonly Server[]): Server[] {
+    const left = [...servers]
+    return servers.map(() => left.splice(this.#world.random.int(left.length), 1)[0]!)
   }
 
   #serverAt(name: string): Server {

@@ -16,9 +16,14 @@ import { Producer } from '../node/producer.ts'
 import { readAll } from '../node/reading.ts'
 import { named, numbered, runAll } from '../node/run-clients.ts'
 import { Server, serverPort } from '../node/server.ts'
+import { TopicChurn } from '../node/topic-churn.ts'
 import { type ClientWorld, Pace, sleep } from '../node/world.ts'
 import { routersOf } from './cluster-router.ts'
+import { Mover } from './mover.ts'
 import { ClusterNemesis } from './nemesis.ts'
+import { Operator } from './operator.ts'
+import { QuorumWatch } from './quorum-watch.ts'
+import { RecordsDeleter } from './records-deleter.ts'
 import { type ClusterFault, drawClusterScenario } from './scenario.ts'
 import { ClusterWatch } from './watch.ts'
 import { type ClusterWorld, controllerPort, nodeIdOf, nodeNames, separateControllerNames } from './world.ts'
@@ -51,6 +56,15 @@ export interface ClusterRunResult {
   readonly refused: number
   readonly fetched: number
   readonly commits: number
+  /** Votes that were taken or given. */
+  readonly voterChanges: number
+  readonly wipes: number
+  /** Reassignments that began, and those that were cancelled. */
+  readonly moves: number
+  readonly cancellations: number
+  /** Requests that deleted records. */
+  readonly deletions: number
+  readonly topicsDeleted: number
 }
 
 /** Virtual milliseconds that a phase may take, after which something hangs. */
@@ -67,21 +81,30 @@ const groupsPerCommitter = 12
  * joins, the clients finish, all ISRs fill up, and everything is read and compared. Throws what was violated.
  */
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterRunResult> {
-  const { seed, separateRoles = false } = options
+  const { seed } = options
   const messages = await loadNodeMessages()
   const simulation = createSimulation({ seed, recordTrace: options.recordTrace ?? false })
   const observer = simulation.host('observer').platform
   const scenario = drawClusterScenario(observer.random, options.faults)
-  const watch = new ClusterWatch(scenario.isVolatile)
+  const separateRoles = options.separateRoles ?? scenario.hasSeparateRoles
   let isSettled = false
   const endings: Checker = {
     on: (event) => {
-      if (event.kind === 'node-ended') watch.onEnded(event.node)
+      if (event.kind === 'node-ended') {
+        watch.onEnded(event.node)
+        quorumWatch.onEnded(event.node)
+      } else if (event.kind === 'records-deleted')
+        watch.onDeleted(event.topic.topicId, event.partition, event.lowWatermark)
     },
   }
   const history = new History([...clusterCheckers(() => isSettled), endings])
   const controllerNames = separateRoles ? separateControllerNames : nodeNames
-  const voters = controllerNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)
+  const allNames = [...new Set([...nodeNames, ...controllerNames])]
+  const watch = new ClusterWatch(scenario.isVolatile)
+  const quorumWatch = new QuorumWatch()
+  const quorum = scenario.isDynamic
+    ? `controller.quorum.bootstrap.servers=${controllerNames.map((name) => `${name}:${controllerPort}`)}`
+    : `controller.quorum.voters=${controllerNames.map((name) => `${nodeIdOf(name)}@${name}:${controllerPort}`)}`
   const settingsOf = (name: string) => {
     const isBroker = nodeNames.includes(name)
     const isController = controllerNames.includes(name)
@@ -92,12 +115,12 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     const roles = [...(isBroker ? ['broker'] : []), ...(isController ? ['controller'] : [])]
     return [`process.roles=${roles}`, `listeners=${listeners}`]
   }
-  const servers = [...new Set([...nodeNames, ...controllerNames])].map(
+  const servers = allNames.map(
     (name): Server =>
       new Server(simulation.host(name), () => world, {
         settings: [
           `node.id=${nodeIdOf(name)}`,
-          `controller.quorum.voters=${voters}`,
+          quorum,
           ...settingsOf(name),
           'controller.listener.names=CONTROLLER',
           ...scenario.settings,
@@ -108,6 +131,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
         moreOptions: (platform) => ({
           loadPeerServices: () => Promise.resolve({ network: createSocketRpc(platform), messages }),
           onAssembled: (parts) => watch.onAssembled(name, parts),
+          onRaft: (raft, directoryId) => quorumWatch.onRaft(name, raft, directoryId),
         }),
         ...(options.wrapPlatform === undefined ? {} : { wrapPlatform: options.wrapPlatform }),
         ...(options.openLogs === undefined ? {} : { openLogs: options.openLogs }),
@@ -119,6 +143,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     history,
     servers,
     watch,
+    quorumWatch,
     random: observer.random,
     timers: observer.timers,
     isDraining: false as boolean,
@@ -129,15 +154,20 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     replicationFactor: nodeNames.length,
     incarnation: 0,
   } satisfies ClusterWorld
+  const operator = new Operator(
+    world,
+    servers.filter(({ host }) => controllerNames.includes(host.name)),
+  )
   const clientHosts = [
     'admin',
     ...scenario.producers.map((_, i) => `producer${i}`),
     ...Array.from({ length: scenario.consumerCount }, (_, i) => `consumer${i}`),
   ]
-  const nemesis = new ClusterNemesis(world, clientHosts)
+  const nemesis = new ClusterNemesis(world, operator, clientHosts)
   simulation.checkAfterEachEvent(() => {
     if (history.violation !== undefined) throw history.violation
     watch.afterEvent()
+    quorumWatch.afterEvent()
   })
 
   const unfinished = new Set<string>()
@@ -154,7 +184,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   const topics: SimulatedTopic[] = []
   const committers: OffsetCommitter[] = []
   const faults = nemesis.run()
-  const clients = runClients(world, topics, committers, unfinished)
+  const clients = runClients(world, operator, topics, committers, unfinished)
   const all = Promise.all([faults, clients])
   all.catch(() => {}) // whoever fails first ends the run; the others must not be unhandled meanwhile
   await phase('under faults', faultsMs, Promise.race([faults, all]))
@@ -175,12 +205,19 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     refused: history.count('batch-refused'),
     fetched: history.count('fetched'),
     commits: history.count('commit-acked'),
+    voterChanges: operator.changes,
+    wipes: nemesis.wipes,
+    moves: history.count('partition-moved'),
+    cancellations: history.count('move-cancelled'),
+    deletions: history.count('records-deleted'),
+    topicsDeleted: history.count('topic-deleted'),
   }
 }
 
 /** Creates the topics, then lets everybody loose. Adds to `unfinished` who is still at work. */
 async function runClients(
   world: ClusterWorld,
+  operator: Operator,
   topics: SimulatedTopic[],
   committers: OffsetCommitter[],
   unfinished: Set<string>,
@@ -190,24 +227,36 @@ async function runClients(
   const admin = new Client(world, 'admin')
   for (const plan of scenario.topics) topics.push(await createTopic(admin, plan))
   unfinished.delete('setup')
-  const { producers, consumerCount, memberCount, committerCount } = scenario
+  const { producers, consumerCount, memberCount, committerCount, hasMoves, hasDeletions, hasChurn } = scenario
+  // Those that are there from the start; one more comes when the churn ends.
+  const lasting = [...topics]
+  const erasable = lasting.filter(({ isCompacted }) => !isCompacted)
+  const places = [
+    ...lasting.flatMap(({ name, partitionCount }) =>
+      Array.from({ length: partitionCount }, (_, partition) => ({ topic: name, partition })),
+    ),
+    { topic: '__consumer_offsets', partition: 0 },
+  ]
   const committing = numbered('committer', committerCount, (name) => {
     const committer = new OffsetCommitter(world, name, topics[0]!, groupsPerCommitter)
     committers.push(committer)
     return committer
   })
   const clients = [
-    ...producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, topics))),
-    ...numbered('consumer', consumerCount, (name) => new Consumer(world, name, topics, false)),
-    ...numbered('member', memberCount, (name) => new GroupMember(world, name, topics)),
+    ...producers.map((plan, i) => named(`producer${i}`, (name) => new Producer(world, name, plan, lasting))),
+    ...numbered('consumer', consumerCount, (name) => new Consumer(world, name, lasting, false)),
+    ...numbered('member', memberCount, (name) => new GroupMember(world, name, lasting)),
     ...committing,
+    ...(hasMoves ? [named('mover', (name) => new Mover(world, name, places))] : []),
+    ...(hasDeletions ? [named('deleter', (name) => new RecordsDeleter(world, name, erasable))] : []),
+    ...(hasChurn ? [named('churn', (name) => new TopicChurn(world, name, (topic) => topics.push(topic)))] : []),
+    { name: 'operator', run: () => operator.run() },
   ]
   await runAll(clients, unfinished)
 }
 
 async function untilWhole({ watch, timers, servers }: ClusterWorld): Promise<void> {
-  const isWhole = () => watch.isWhole && (servers.length === nodeNames.length || servers.every(({ isUp }) => isUp))
-  while (!isWhole()) await sleep(timers, lookMs)
+  while (!watch.isWhole || !servers.every(({ isUp }) => isUp)) await sleep(timers, lookMs)
 }
 
 /**

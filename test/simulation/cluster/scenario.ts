@@ -10,6 +10,16 @@ export interface ClusterScenario {
   readonly consumerCount: number
   readonly memberCount: number
   readonly committerCount: number
+  /** Partitions are reassigned. */
+  readonly hasMoves: boolean
+  /** Records are deleted from the start of logs. */
+  readonly hasDeletions: boolean
+  /** Topics are created and deleted all the time, too. */
+  readonly hasChurn: boolean
+  /** Brokers and controllers are nodes of their own. */
+  readonly hasSeparateRoles: boolean
+  /** Who votes may change: the nodes find each other by `controller.quorum.bootstrap.servers`. */
+  readonly isDynamic: boolean
   /**
    * Acknowledgements don't wait for syncs: they stand by there being copies, so that no second node loses power before the first
    * has come back and has everything.
@@ -41,6 +51,12 @@ export type ClusterFault =
   | 'write-error'
   | 'sync-error'
   | 'disk-full'
+  /** A controller loses its vote, follows, and gets it back. */
+  | 'revote'
+  /** A machine gets an empty disk; a controller votes again when its vote was given to that one. */
+  | 'wipe'
+  /** The same the other way round: the vote is taken first. */
+  | 'revote-wipe'
 
 const allFaults: readonly ClusterFault[] = [
   'kill',
@@ -81,6 +97,9 @@ const harmlessFaults: readonly ClusterFault[] = [
   'clock-jump',
 ]
 
+/** Where voters may change. */
+const quorumFaults: readonly ClusterFault[] = ['revote', 'revote', 'wipe', 'wipe', 'revote-wipe']
+
 const maxMessageBytes = 16_384
 
 export function drawClusterScenario(random: Random, only: readonly ClusterFault[] | undefined): ClusterScenario {
@@ -90,9 +109,8 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
   const isVolatile = only === undefined && chance(0.25)
   const settings = [
     'min.insync.replicas=2',
-    'log.initial.task.delay.ms=0',
     `replica.lag.time.max.ms=${pick([300, 2000, 10_000])}`,
-    `replica.fetch.wait.max.ms=${pick([50, 500])}`,
+    `replica.fetch.wait.max.ms=${pick([100, 500, 500])}`,
     `replica.high.watermark.checkpoint.interval.ms=${pick([20, 200, 5000])}`,
     `log.flush.offset.checkpoint.interval.ms=${pick([20, 200, 60_000])}`,
     `metadata.log.max.record.bytes.between.snapshots=${pick([2000, 20_000, 20_000_000])}`,
@@ -101,26 +119,38 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
     `offsets.topic.num.partitions=${between(1, 3)}`,
     ...(chance(0.5) ? ['offsets.topic.replication.factor=3'] : []),
     'message.max.bytes=16384',
+    'log.initial.task.delay.ms=0',
+    `log.retention.check.interval.ms=${pick([300, 2000])}`,
+    `log.segment.delete.delay.ms=${pick([0, 60_000])}`,
+    `log.flush.start.offset.checkpoint.interval.ms=${pick([200, 60_000])}`,
+    `log.cleaner.backoff.ms=${pick([200, 15_000])}`,
+    'log.cleaner.min.cleanable.ratio=0',
+    ...(chance(0.3) ? ['log.roll.ms=600'] : []),
     'auto.create.topics.enable=false',
   ]
-  const topics = Array.from(
-    { length: between(1, 2) },
-    (_, i): TopicPlan => ({
+  const hasDeletions = chance(0.4)
+  const topics = Array.from({ length: between(1, 2) }, (_, i): TopicPlan => {
+    const isCompacted = chance(0.25)
+    const expires = !isCompacted && chance(0.25)
+    return {
       name: `topic${i}`,
       partitionCount: between(1, 2),
       isDurable: true,
-      hasRetention: false,
-      isCompacted: false,
+      hasRetention: !isCompacted && (expires || hasDeletions),
+      isCompacted,
+      replicationFactor: pick([2, 3, 3]),
       configs: {
+        ...(isCompacted ? { 'cleanup.policy': 'compact' } : {}),
+        ...(expires ? pick([{ 'retention.ms': '2000' }, { 'retention.bytes': '30000' }]) : {}),
         'max.message.bytes': String(maxMessageBytes),
-        'internal.segment.bytes': String(pick([20_000, 100_000, 1_000_000])),
+        'internal.segment.bytes': String(isCompacted || expires ? 20_000 : pick([20_000, 100_000, 1_000_000])),
         ...(isVolatile
           ? { 'flush.messages': '1000000', 'flush.ms': String(pick([20, 1000, 60_000])) }
           : { 'flush.messages': '1' }),
         ...(chance(0.5) ? { 'min.insync.replicas': '2' } : {}),
       },
-    }),
-  )
+    }
+  })
   const producers = Array.from({ length: between(1, 3) }, (): ProducerPlan => {
     const isIdempotent = chance(0.6)
     return {
@@ -135,6 +165,8 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
       mischief: pick([0, 0.1, 0.3]),
     }
   })
+  const isDynamic = only?.some((fault) => quorumFaults.includes(fault)) ?? chance(0.6)
+  const drawn = [...(isVolatile ? harmlessFaults : allFaults), ...(isDynamic ? quorumFaults : [])]
   return {
     settings,
     topics,
@@ -142,13 +174,18 @@ export function drawClusterScenario(random: Random, only: readonly ClusterFault[
     consumerCount: between(1, 2),
     memberCount: between(0, 2),
     committerCount: between(0, 1),
+    hasMoves: chance(0.5),
+    hasDeletions: hasDeletions && topics.some(({ isCompacted }) => !isCompacted),
+    hasChurn: chance(0.4),
+    hasSeparateRoles: chance(0.1),
+    isDynamic,
     syncUs: pick([
       [200, 1000],
       [200, 1000],
       [1000, 15_000],
     ] as const),
     isVolatile,
-    faults: only ?? (isVolatile ? harmlessFaults : allFaults).filter(() => chance(0.7)),
+    faults: only ?? drawn.filter(() => chance(0.7)),
     rounds: between(2, 6),
     overlap: isVolatile ? 0 : pick([0, 0.2, 0.5]),
   }

@@ -7,8 +7,9 @@ import {
   type TopicImage,
 } from '../../../src/metadata/index.ts'
 import type { NodeParts } from '../../../src/node/index.ts'
+import { BatchView, openRecordBytes, readRecords } from '../../../src/protocol/index.ts'
 import { getOrMake, PropertyViolation } from '../checkers/checker.ts'
-import { nodeIdOf, nodeNames } from './world.ts'
+import { nodeIdOf, nodeName, nodeNames } from './world.ts'
 
 /** Events between two looks at all replicas. */
 const eventsPerLook = 16
@@ -43,6 +44,10 @@ export class ClusterWatch {
   readonly #images = new Map<number, string>()
   readonly #known = new Map<string, Known>()
   readonly #isVolatile: boolean
+  /** Below these offsets records were deleted, and said to be. */
+  readonly #deleted = new Map<string, number>()
+  /** Nodes that began with an empty disk, with the broker epoch of the run before. */
+  readonly #wiped = new Map<string, number | undefined>()
   #newest: MetadataImage | undefined
   #events = 0
 
@@ -59,6 +64,37 @@ export class ClusterWatch {
   /** Its process ended. */
   onEnded(node: string): void {
     this.#watched.delete(node)
+  }
+
+  /** Its disk is empty, and until it is registered again nobody but its machine knows. */
+  onWiped(node: string): void {
+    this.#wiped.set(node, this.#brokerEpochOf(node))
+  }
+
+  /** Whether the cluster knows that the disk is another one. */
+  knowsOfWipe(node: string): boolean {
+    const before = this.#wiped.get(node)
+    return before === undefined || before !== this.#brokerEpochOf(node)
+  }
+
+  #brokerEpochOf(node: string): number | undefined {
+    return this.#newest?.cluster.broker(nodeIdOf(node) as BrokerId)?.brokerEpoch
+  }
+
+  /** Records were deleted, which was acknowledged. */
+  onDeleted(topicId: string, partition: number, lowWatermark: number): void {
+    const key = `${topicId}/${partition}`
+    this.#deleted.set(key, Math.max(this.#deleted.get(key) ?? 0, lowWatermark))
+  }
+
+  /** Whether the cluster loses nothing with the disk of a node: whatever it has is at another one, in sync. */
+  isSpare(node: string): boolean {
+    if (this.#newest === undefined || this.#watched.size < nodeNames.length) return false
+    const nodeId = nodeIdOf(node) as BrokerId
+    for (const [, { isr, replicas }] of partitionsOf(this.#newest)) {
+      if (replicas.includes(nodeId) && isr.every((member) => member === nodeId)) return false
+    }
+    return true
   }
 
   /** Throws `PropertyViolation`. */
@@ -84,7 +120,7 @@ export class ClusterWatch {
 
   whyNotWhole(): string | undefined {
     const all = [...this.#watched.values()]
-    if (all.length < nodeNames.length) return `${nodeNames.length - all.length} nodes are down`
+    if (all.length < nodeNames.length) return `${nodeNames.length - all.length} brokers are down`
     const indexes = all.map(({ parts }) => parts.coordination.image.index)
     if (new Set(indexes).size > 1) {
       const quorums = all.map(({ node, parts }) => `${node} ${JSON.stringify(parts.coordination.state)}`)
@@ -95,25 +131,54 @@ export class ClusterWatch {
     const active = brokers.filter(({ fenced, inControlledShutdown }) => !fenced && !inControlledShutdown)
     if (active.length < nodeNames.length) return `${active.length} brokers are active`
     for (const [topic, partition] of partitionsOf(image)) {
-      const { leader, isr, replicas } = partition
-      if (leader < 0 || isr.length < replicas.length) {
-        return `${topic.name}-${partition.partition}: leader ${leader}, ISR ${isr} of ${replicas}, ELR ${partition.elr}, epochs ${partition.leaderEpoch} and ${partition.partitionEpoch}`
+      const { leader, isr, replicas, addingReplicas, removingReplicas } = partition
+      const isMoving = addingReplicas.length > 0 || removingReplicas.length > 0
+      if (leader < 0 || isr.length < replicas.length || isMoving) {
+        return `${topic.name}-${partition.partition}: leader ${leader}, ISR ${isr} of ${replicas}, ELR ${partition.elr}, epochs ${partition.leaderEpoch} and ${partition.partitionEpoch}, adding ${addingReplicas}, removing ${removingReplicas}`
       }
       if (this.#committedBehind(topic, partition)) return `${topic.name}-${partition.partition}: not all is committed`
+      const misplaced = this.#misplaced(topic, partition)
+      if (misplaced !== undefined) return misplaced
     }
     return undefined
   }
 
-  /** All replicas of all partitions are equal in what is committed. For a cluster that is whole. */
+  /** Logs begin where the leader's does, or, by their own retention, later; who is no replica any more has none. */
+  #misplaced(topic: TopicImage, { partition, leader, replicas }: PartitionImage): string | undefined {
+    const name = `${topic.name}-${partition}`
+    const logOf = (nodeId: number) => this.#watched.get(nodeName(nodeId))?.parts.logs.get(topic.name, partition)
+    const start = logOf(leader)?.logStartOffset ?? 0
+    for (const { node, nodeId, parts } of this.#watched.values()) {
+      const log = parts.logs.get(topic.name, partition)
+      const isReplica = replicas.includes(nodeId as BrokerId)
+      if (isReplica !== (log !== undefined)) return `${name} is ${isReplica ? 'not' : 'still'} at ${node}`
+      if (log === undefined) continue
+      if (log.topicId !== topic.topicId) return `${node} has ${name} of the topic ${log.topicId}`
+      if (log.logStartOffset < start) return `${name} begins at ${start}, and at ${node} at ${log.logStartOffset}`
+    }
+    return undefined
+  }
+
+  /**
+   * All replicas of all partitions are equal in what is committed, from where the last of them begins; of compacted ones, which
+   * each replica compacts by itself, in the last record of each key. For a cluster that is whole.
+   */
   async compareLogs(): Promise<void> {
     for (const [topic, image] of this.#newest === undefined ? [] : partitionsOf(this.#newest)) {
       const name = `${topic.name}-${image.partition}`
       const { committed } = this.#knownOf(topic, image)
-      let first: { readonly node: string; readonly content: Buffer } | undefined
-      for (const { node, parts } of this.#watched.values()) {
-        const log = parts.logs.get(topic.name, image.partition)
+      const replicas = image.replicas.map((nodeId) => {
+        const node = nodeName(nodeId)
+        const log = this.#watched.get(node)?.parts.logs.get(topic.name, image.partition)
         if (log === undefined) fail('replicas are equal', `${node} has no log of ${name}`)
-        const content = await contentOf(log, committed)
+        return { node, log }
+      })
+      const isCompacted = this.#newest?.configs.of('topic', topic.name).get('cleanup.policy') === 'compact'
+      const start = Math.max(...replicas.map(({ log }) => log.logStartOffset))
+      let first: { readonly node: string; readonly content: Buffer } | undefined
+      for (const { node, log } of replicas) {
+        const whole = await contentOf(log, start, committed)
+        const content = isCompacted ? lastOfEachKey(whole) : whole
         first ??= { node, content }
         if (content.equals(first.content)) continue
         const at = content.findIndex((byte, i) => byte !== first?.content[i])
@@ -122,10 +187,10 @@ export class ClusterWatch {
     }
   }
 
-  #committedBehind(topic: TopicImage, { partition }: PartitionImage): boolean {
+  #committedBehind(topic: TopicImage, { partition, replicas }: PartitionImage): boolean {
     const known = this.#known.get(keyOf(topic, partition))?.committed ?? 0
-    for (const { parts } of this.#watched.values()) {
-      const log = parts.logs.get(topic.name, partition)
+    for (const nodeId of replicas) {
+      const log = this.#watched.get(nodeName(nodeId))?.parts.logs.get(topic.name, partition)
       if (log === undefined || countedEnd(log) < known || log.logEndOffset > known) return true
     }
     return false
@@ -155,7 +220,7 @@ export class ClusterWatch {
     for (const [topic, partition] of partitionsOf(image)) {
       if (partition.leader !== nodeId) continue
       const led = parts.replicas.led(topic.name, partition.partition, partition.leaderEpoch)
-      if (led === undefined) continue
+      if (led?.log.topicId !== topic.topicId) continue
       const name = `${topic.name}-${partition.partition}`
       const known = this.#knownOf(topic, partition)
       const leader = known.leaders.get(partition.leaderEpoch)
@@ -173,8 +238,13 @@ export class ClusterWatch {
         fail('a leader epoch has one leader', `${leader} and ${node} led ${name} in epoch ${partition.leaderEpoch}`)
       }
       known.committed = Math.max(known.committed, led.highWatermark)
-      const newest = this.#newest?.topics.byName(topic.name)?.partitions[partition.partition]
+      const newest = this.#newest?.topics.byId(topic.topicId)?.partitions[partition.partition]
       if (newest === undefined || newest.leaderEpoch !== partition.leaderEpoch) continue
+      const deleted = this.#deleted.get(keyOf(topic, partition.partition)) ?? 0
+      if (led.log.logStartOffset < deleted) {
+        const message = `${name} was deleted up to offset ${deleted}, and begins at ${led.log.logStartOffset} at its leader, ${node}`
+        fail('deleted records stay away', message)
+      }
       const missing = newest.isr.filter((member) => !led.maximalIsr.includes(member))
       if (missing.length > 0) {
         fail('the leader counts the whole ISR', `${name}: ISR ${newest.isr}, and ${node} counts with ${led.maximalIsr}`)
@@ -191,10 +261,11 @@ export class ClusterWatch {
         const isCandidate = partition.isr.some((id) => id === nodeId) || partition.elr.some((id) => id === nodeId)
         if (!isCandidate) continue
         const log = parts.logs.get(topic.name, partition.partition)
-        if (log === undefined || !log.isOnline) continue
+        if (log?.topicId !== topic.topicId || !log.isOnline) continue
         // A run that lost what it did not sync is not in the ISR; that the run before it was, the controller knows at its registration.
-        const registered = this.#newest.cluster.broker(nodeId as BrokerId)?.brokerEpoch
-        if (this.#isVolatile && registered !== parts.coordination.brokerEpoch) continue
+        const registered = this.#brokerEpochOf(node)
+        const lacks = this.#isVolatile || this.#wiped.has(node)
+        if (lacks && registered !== parts.coordination.brokerEpoch) continue
         const end = countedEnd(log)
         if (end >= committed) continue
         fail(
@@ -223,10 +294,10 @@ function countedEnd(log: PartitionLog): number {
   return log.acksWaitForFlush ? log.flushedOffset : log.logEndOffset
 }
 
-/** All records below `end`. */
-async function contentOf(log: PartitionLog, end: number): Promise<Buffer> {
+/** The batches with all records from `start` up to `end`, exclusive. */
+async function contentOf(log: PartitionLog, start: number, end: number): Promise<Buffer> {
   const chunks: Buffer[] = []
-  for (let offset = log.logStartOffset; offset < end; ) {
+  for (let offset = start; offset < end; ) {
     const read = await log.read({ fetchOffset: offset, endOffset: end, maxBytes: readBytes, minOneBatch: true })
     if ('outOfRange' in read) fail('replicas are equal', `offset ${offset} can not be read`)
     const bytes = Buffer.concat(read.chunks)
@@ -245,6 +316,21 @@ function endOffsetOf(bytes: Buffer): number {
     end = Number(bytes.readBigInt64BE(at)) + bytes.readInt32BE(at + 23) + 1
   }
   return end
+}
+
+/** Keys with their last offset and value, as text; those that were deleted are left out, with or without their tombstone. */
+function lastOfEachKey(bytes: Buffer): Buffer {
+  const last = new Map<string, string>()
+  const view = new BatchView(bytes)
+  for (let at = 0; at < bytes.length; at += view.sizeBytes) {
+    view.moveTo(bytes, at)
+    for (const { offset, key, value } of readRecords(view, openRecordBytes(view, readBytes))) {
+      const name = key?.toString('hex') ?? ''
+      if (value === null) last.delete(name)
+      else last.set(name, `${offset} ${value.toString('hex')}`)
+    }
+  }
+  return Buffer.from(JSON.stringify([...last].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
 function fail(property: string, message: string): never {

@@ -6,13 +6,14 @@ import type { TopicPlan } from './scenario.ts'
 /** Creates a topic, whatever it takes. */
 export async function createTopic(client: Client, plan: TopicPlan): Promise<SimulatedTopic> {
   const { name, partitionCount, isDurable, hasRetention, isCompacted, configs } = plan
+  const replicationFactor = plan.replicationFactor ?? client.world.replicationFactor
   for (;;) {
     const answer = await client.request(apis.CreateTopics, 7, {
       topics: [
         {
           name,
           numPartitions: partitionCount,
-          replicationFactor: client.world.replicationFactor,
+          replicationFactor,
           assignments: [],
           configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
         },

@@ -7,7 +7,7 @@ export interface SimulatedTopic {
   readonly partitionCount: number
   /** `flush.messages` is 1: an acknowledgement promises that a power loss takes nothing away. */
   readonly isDurable: boolean
-  /** Retention may delete records, so that what was acknowledged may be below the log start. */
+  /** Retention or DeleteRecords may take records away, so that what was acknowledged may be below the log start. */
   readonly hasRetention: boolean
   /** Records have keys, and only the last of each key has to stay. */
   readonly isCompacted: boolean
@@ -85,7 +85,16 @@ export type HistoryEvent =
       readonly fetchOffset: number
       readonly logStartOffset: number
     }
+  /** DeleteRecords was answered: below the offset nothing is left, anywhere that counts. */
+  | {
+      readonly kind: 'records-deleted'
+      readonly topic: SimulatedTopic
+      readonly partition: number
+      readonly lowWatermark: number
+    }
   | { readonly kind: 'topic-created'; readonly name: string; readonly topicId: string }
+  | { readonly kind: 'partition-moved' }
+  | { readonly kind: 'move-cancelled' }
   | { readonly kind: 'topic-deletion-sent'; readonly topicId: string }
   | { readonly kind: 'topic-deleted'; readonly topicId: string }
   /** A listing of all topics. */

@@ -26,6 +26,8 @@ export interface TopicPlan {
   readonly isDurable: boolean
   readonly hasRetention: boolean
   readonly isCompacted: boolean
+  /** As many as there are brokers when it is left out. */
+  readonly replicationFactor?: number
   readonly configs: Readonly<Record<string, string>>
 }
 

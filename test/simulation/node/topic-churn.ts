@@ -4,7 +4,7 @@ import type { SimulatedTopic } from './history.ts'
 import { Producer } from './producer.ts'
 import { fetchOnce } from './reading.ts'
 import type { TopicPlan } from './scenario.ts'
-import type { World } from './world.ts'
+import type { ClientWorld } from './world.ts'
 
 const plan: TopicPlan = {
   name: 'short-lived',
@@ -15,13 +15,19 @@ const plan: TopicPlan = {
   configs: { 'internal.segment.bytes': '20000' },
 }
 
-/** Creates a topic, writes to it, reads it, deletes it, and again under the same name: each begins empty. */
+/**
+ * Creates a topic, writes to it, reads it, deletes it, and again under the same name: each begins empty. Where it is to leave one
+ * behind, it ends with one that it doesn't delete.
+ */
 export class TopicChurn {
   readonly #client: Client
+  readonly #onLeft: ((topic: SimulatedTopic) => void) | undefined
   #cycles = 0
 
-  constructor(world: World, name: string) {
+  /** `onLeft`: is told of the topic that is left behind; none is when it is left out. */
+  constructor(world: ClientWorld, name: string, onLeft?: (topic: SimulatedTopic) => void) {
     this.#client = new Client(world, name)
+    this.#onLeft = onLeft
   }
 
   async run(): Promise<void> {
@@ -33,6 +39,10 @@ export class TopicChurn {
       await deleteTopic(this.#client, topic.topicId)
       await listTopics(this.#client)
     }
+    if (this.#onLeft === undefined) return
+    const last = await createTopic(this.#client, plan)
+    await this.#use(last)
+    this.#onLeft(last)
   }
 
   /** A few batches, each sent once; what is read must be of this topic only, which the checkers know by its id. */

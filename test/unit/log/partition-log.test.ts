@@ -357,6 +357,52 @@ describe('truncation', () => {
   })
 })
 
+describe('an empty log that starts within the first batch of its leader', () => {
+  /** Three batches as another log has them, and a log that starts anew at an offset within the first of them. */
+  async function startWithin(): Promise<Buffer> {
+    await start()
+    fill(4)
+    await simulation.run(log.flush())
+    const records = await simulation.run(read(log, 2))
+    await simulation.run(log.truncateFullyAndStartAt(3))
+    return records
+  }
+
+  test('takes that batch whole, and shows it from its start on', async () => {
+    const records = await startWithin()
+    await simulation.run(log.startWithin(records))
+    expect([log.logStartOffset, log.logEndOffset]).toEqual([3, 8])
+    await crash()
+    expect(log.logStartOffset).toBe(3)
+    expect(await log.read({ fetchOffset: 2, endOffset: 8, maxBytes: 1, minOneBatch: true })).toHaveProperty(
+      'outOfRange',
+    )
+    expect(await allOffsets()).toEqual(pairs(2, log.logEndOffset))
+  })
+
+  test('is empty at its start when power is lost on the way', async () => {
+    const records = await startWithin()
+    for (let passedMs = 0.05; passedMs < 5; passedMs *= 1.2) {
+      log.startWithin(records).catch(() => undefined)
+      await simulation.runFor(passedMs)
+      await crash()
+      expect(log.logStartOffset).toBe(3)
+      expect([3, 4, 6, 8]).toContain(log.logEndOffset)
+      await simulation.run(log.truncateFullyAndStartAt(3))
+    }
+  })
+
+  test('refuses a batch that does not reach over its start, and one when it is not empty', async () => {
+    const records = await startWithin()
+    await simulation.run(log.truncateFullyAndStartAt(20))
+    await expect(simulation.run(log.startWithin(records))).rejects.toThrow('offset 20 to 20')
+    await simulation.run(log.truncateFullyAndStartAt(3))
+    await simulation.run(log.startWithin(records))
+    await expect(simulation.run(log.startWithin(records))).rejects.toThrow('offset 3 to 8')
+    expect([log.logStartOffset, log.logEndOffset]).toEqual([3, 8])
+  })
+})
+
 describe('retention', () => {
   const keys = { 'internal.segment.bytes': 600, 'retention.ms': 1000, 'file.delete.delay.ms': 100 }
 

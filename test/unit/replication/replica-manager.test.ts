@@ -455,3 +455,27 @@ test.each([
     expect(time.pendingCount).toBe(0)
   },
 )
+
+test('deletes nothing before it knows what it holds', async () => {
+  const { manager, deleted } = setUp()
+  await manager.deleteStrays()
+  expect(deleted).toEqual([])
+})
+
+test('deletes the log of a partition that moved to other brokers while this one was away', async () => {
+  const { manager, deleted, create } = setUp()
+  create()
+  await manager.whenOpened()
+  await manager.deleteStrays()
+  expect(deleted, 'a partition that is here').toEqual([])
+
+  const restarted = setUp()
+  const moved: TopicImage = {
+    ...orders,
+    partitions: [{ ...orders.partitions[0]!, replicas: [2 as BrokerId], isr: [2 as BrokerId], leader: 2 as BrokerId }],
+  }
+  const changedTopics = new Map([[ordersId, { topic: moved, partitions: new Set([0]) }]])
+  restarted.manager.applyDelta(delta({ changedTopics }), image)
+  await restarted.manager.deleteStrays()
+  expect(restarted.deleted).toEqual(['orders-0'])
+})

@@ -355,3 +355,18 @@ function namesAfter(
   }
   return names
 }
+
+test('a disk that was wiped holds nothing, after a crash neither', async () => {
+  const simulation = createSimulation({ seed: 1 })
+  const host = simulation.host('a')
+  await simulation.run(makeDurableFile(host.platform.files))
+  host.kill()
+  host.disk.wipe()
+  expect(host.disk.usedBytes).toBe(0)
+  expect(host.disk.find(path)).toBeUndefined()
+  host.disk.crash()
+  const { files } = host.restart()
+  expect(await simulation.run(files.readFile(path, 100))).toBeUndefined()
+  await simulation.run(makeDurableFile(files))
+  expect(host.disk.find(path)).toBeDefined()
+})

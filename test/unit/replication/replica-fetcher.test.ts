@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
+import { KafkaServer } from '../../../src/network/index.ts'
+import { createSimulation } from '../../../src/platform/simulated/index.ts'
+import { apis, encodeResponse, type FetchResponse, type MessageInput } from '../../../src/protocol/index.ts'
+import { Partition } from '../../../src/replication/partition.ts'
+import { ReplicaFetcher } from '../../../src/replication/replica-fetcher.ts'
+import { ReplicationQuota } from '../../../src/replication/replication-quota.ts'
+import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
+import { FakeLog } from '../../support/fake-log.ts'
+import { settledReplicas } from '../../support/partition-image.ts'
+
+const topicId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
+const leaderEpoch = 3 as LeaderEpoch
+const [leaderId, localId] = [2 as BrokerId, 1 as BrokerId]
+
+type PartitionAnswer = MessageInput<typeof FetchResponse>['responses'][number]['partitions'][number]
+
+/** A fetcher of one partition with 10 records, whose leader answers every fetch in the same way. */
+async function setUp(answer: Pick<PartitionAnswer, 'divergingEpoch'>) {
+  const simulation = createSimulation({ seed: 1 })
+  const leader = simulation.host('leader').platform
+  let fetches = 0
+  const server = new KafkaServer({
+    platform: leader,
+    handler: {
+      handle: (frame) => {
+        fetches++
+        const partition: PartitionAnswer = {
+          partitionIndex: 0,
+          errorCode: 0,
+          abortedTransactions: null,
+          highWatermark: 0,
+          logStartOffset: 0,
+          records: null,
+          ...answer,
+        }
+        const body = { errorCode: 0, sessionId: 0, responses: [{ topicId, partitions: [partition] }] }
+        return { chunks: encodeResponse(apis.Fetch.response, 17, frame.readInt32BE(4), body) }
+      },
+      mayOverlap: () => false,
+      isBrief: () => false,
+    },
+    log: silentLogger,
+    metrics: new Metrics(),
+    maxRequestBytes: 1_000_000,
+    maxQueuedBytes: 10_000_000,
+    maxIdleMs: 600_000,
+    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
+  })
+  await simulation.run(server.listen({ name: 'PLAINTEXT', host: 'leader', port: 9092 }))
+  const { platform } = simulation.host('follower')
+  const log = new FakeLog()
+  log.logEndOffset = 10
+  const partition = new Partition({
+    topic: 'orders',
+    partition: 0,
+    localId,
+    platform,
+    log,
+    wasEmptied: false,
+    minInSyncReplicas: () => 1,
+    mayJoinIsr: () => true,
+    onIsrWanted: () => undefined,
+    onFault: () => undefined,
+  })
+  partition.applyImage({
+    partition: 0,
+    replicas: [leaderId, localId],
+    isr: [leaderId],
+    leader: leaderId,
+    leaderEpoch,
+    partitionEpoch: 0 as PartitionEpoch,
+    ...settledReplicas,
+  })
+  const fetcher = new ReplicaFetcher({
+    platform,
+    logger: silentLogger,
+    localId,
+    leaderId,
+    brokerEpoch: () => 5 as BrokerEpoch,
+    endpoint: () => ({ host: 'leader', port: 9092 }),
+    quota: new ReplicationQuota(platform.clock, { count: 11, sizeMs: 1000 }, new Metrics().counter('throttled')),
+    settings: {
+      maxWaitMs: 500,
+      minBytes: 1,
+      maxPartitionBytes: 1000,
+      maxBytes: 1000,
+      backoffMs: 1000,
+      requestTimeoutMs: 30_000,
+    },
+  })
+  fetcher.follow(topicId, partition, leaderEpoch)
+  await simulation.runFor(1000)
+  fetcher.stop()
+  return { fetches: () => fetches, log }
+}
+
+test('a replica that its leader tells to cut what it has not waits before it asks again', async () => {
+  const { fetches, log } = await setUp({ divergingEpoch: { epoch: 0, endOffset: 50 } })
+  expect(log.logEndOffset).toBe(10)
+  expect(fetches()).toBeGreaterThan(2)
+  expect(fetches()).toBeLessThan(10)
+})
+
+test('a replica is cut where its leader says', async () => {
+  const { fetches, log } = await setUp({ divergingEpoch: { epoch: 0, endOffset: 7 } })
+  expect(log.logEndOffset).toBe(7)
+  expect(fetches()).toBeLessThan(10)
+})
