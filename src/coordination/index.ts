@@ -69,8 +69,11 @@ export { PeerTransport } from './peers/raft-transport.ts'
 export type { PeerContact } from './raft/active-controller.ts'
 export { type Formation, formQuorum, type Place } from './raft/formation.ts'
 export {
-  createRaftCoordination,
-  type RaftCoordination,
-  type RaftCoordinationOptions,
+  type CommitListener,
+  LocalQuorum,
+  type LocalQuorumOptions,
   type RemoteControllers,
-} from './raft/raft-coordination.ts'
+} from './raft/local-quorum.ts'
+export { MetadataLoader } from './raft/metadata-loader.ts'
+export type { MetadataQuorum, QuorumListener, QuorumState } from './raft/metadata-quorum.ts'
+export { createRaftCoordination, type RaftCoordinationOptions } from './raft/raft-coordination.ts'

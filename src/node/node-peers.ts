@@ -41,11 +41,17 @@ export interface StartingIdentity {
   readonly voters: readonly Voter[] | undefined
 }
 
+/** What of a node's settings says who its peers are. */
+type PeersConfig = Pick<
+  ParsedConfig,
+  'values' | 'nodeId' | 'roles' | 'metadataLogDir' | 'quorumVoters' | 'quorumBootstrapServers' | 'controllerListeners'
+>
+
 /** This node among others: its CONTROLLER listener, its streams, and what it tells of itself. */
 export class NodePeers {
   readonly transport: PeerTransport
   readonly services: PeerServices
-  readonly #config: ParsedConfig
+  readonly #config: PeersConfig
   readonly #platform: Platform
   readonly #logger: Logger
   readonly #incarnationId: Uuid
@@ -64,7 +70,7 @@ export class NodePeers {
   #contacts: Contacts | undefined
   readonly #accepted: AcceptedStreams
 
-  constructor(config: ParsedConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
+  constructor(config: PeersConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
     this.#config = config
     this.#platform = platform
     this.#logger = logger.child({ part: 'peers' })

@@ -4,6 +4,7 @@ import {
   type Coordination,
   CoordinationError,
   createRaftCoordination,
+  LocalQuorum,
   type PeerContact,
 } from '../../../src/coordination/index.ts'
 import { createSimulation, type Simulation } from '../../../src/platform/simulated/index.ts'
@@ -34,20 +35,18 @@ async function threeNodes(
     const storage = await simulation.run(openMemoryStorage({ timers: platform.timers, bootstrap: { voters } }))
     const transport = hub.transportOf(id)
     const raft = new RaftNode({ id, directoryId, storage, transport, platform, logger: silentLogger })
-    const coordination = createRaftCoordination({
+    const both = { platform, logger: silentLogger, brokerId: id as number as BrokerId, sessionTimeoutMs: 3000 }
+    const quorum = new LocalQuorum({
+      ...both,
       raft,
       contacts,
-      platform,
-      logger: silentLogger,
-      brokerId: id as number as BrokerId,
       clusterId: 'test-cluster',
       controller: settings,
       configRules: anyConfig,
-      heartbeatIntervalMs: 500,
-      sessionTimeoutMs: 3000,
       maxBytesBetweenSnapshots: 20 << 20,
       maxSnapshotIntervalMs: 0,
     })
+    const coordination = createRaftCoordination({ ...both, quorum, heartbeatIntervalMs: 500 })
     members.push({ id, raft, coordination })
     const registration = { ...newRun(platform), brokerId: id as number as BrokerId }
     void coordination.start(registration).catch(() => undefined)
