@@ -28,6 +28,7 @@ export type {
   AlterReassignmentsRequest,
   BrokerRegistration,
   ConfigChange,
+  ControllerAnswer,
   CreatePartitionsRequest,
   CreatePartitionsResult,
   CreateTopicRefusal,
@@ -47,6 +48,7 @@ export type {
   UnregisterBrokerResult,
   UpdateFeaturesResult,
 } from '../controller/index.ts'
+export type { ControllerRequestKind, ControllerRequests } from './controller-channel.ts'
 export type {
   Admin,
   AdminOptions,

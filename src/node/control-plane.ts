@@ -84,7 +84,7 @@ export interface LocalControlPlaneOptions extends Pick<NodeOptions, 'openRaftSto
   /** Of this run of the process. */
   readonly incarnationId: Uuid
   /** gRPC, loaded now, when left out. */
-  readonly loadPeerServices?: NodeOptions['loadPeerServices']
+  readonly loadPeerServices?: NodeOptions['loadPeerServices'] | undefined
   readonly scheduleSync: (work: () => Promise<void>) => Promise<void>
   /** See `LocalQuorumOptions`. */
   readonly isBrokerApart?: boolean

@@ -10,6 +10,7 @@ import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { ReplicaManager } from '../replication/index.ts'
 import { Metrics } from '../telemetry/index.ts'
 import { type ControlPlane, controlConfigOf, LocalControlPlane } from './control-plane.ts'
+import { ControlThread } from './control-thread.ts'
 import { askForIsrs } from './isr-answers.ts'
 import type { StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
@@ -334,16 +335,20 @@ class Node implements RunningNode {
   }
 
   #openControlPlane(incarnationId: Uuid): ControlPlane {
-    const { platform, logger, openRaftStorage, loadPeerServices } = this.#options
-    const control = new LocalControlPlane({
-      config: controlConfigOf(this.#config),
-      platform,
-      logger,
-      incarnationId,
-      openRaftStorage,
-      ...(loadPeerServices === undefined ? {} : { loadPeerServices }),
-      scheduleSync: (work) => this.#scheduler.run('raft', work),
-    })
+    const { platform, logger, openRaftStorage, loadPeerServices, threads } = this.#options
+    const config = controlConfigOf(this.#config)
+    const control =
+      threads !== undefined && !config.isAlone
+        ? new ControlThread({ config, threads, logger, incarnationId })
+        : new LocalControlPlane({
+            config,
+            platform,
+            logger,
+            incarnationId,
+            openRaftStorage,
+            loadPeerServices,
+            scheduleSync: (work) => this.#scheduler.run('raft', work),
+          })
     this.#control = control
     this.#stops.push(() => control.stop())
     return control
