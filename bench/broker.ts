@@ -15,7 +15,9 @@ export interface BrokerSettings {
   readonly logFile?: string
   /** Raft members that run in this process beside the node, each with files, ports and peers of its own. */
   readonly members?: readonly (MemberSettings & { readonly where: 'inline' | 'worker' })[]
-  /** Measures what Raft is to this node: see `RaftUsage`. */
+  /** The node's part in the metadata quorum is on its event loop, not in a thread of its own. */
+  readonly inline?: boolean
+  /** Measures what Raft is to this node: see `RaftUsage`; its heartbeats only where it is on the event loop. */
   readonly watchesRaft?: boolean
 }
 
@@ -74,10 +76,10 @@ process.once('message', (settings: BrokerSettings) => {
 })
 
 async function serve(settings: BrokerSettings): Promise<void> {
-  const { overrides, logFile, members = [], watchesRaft = false } = settings
+  const { overrides, logFile, members = [], watchesRaft = false, inline = false } = settings
   const { parseConfig } = await import('../src/config/index.ts')
   const { raftStorageOnDisk, startNode } = await import('../src/node/index.ts')
-  const { createRealPlatform } = await import('../src/platform/index.ts')
+  const { createRealPlatform, createRealThreads } = await import('../src/platform/index.ts')
   const { createLogger } = await import('../src/telemetry/index.ts')
   const platform = createRealPlatform()
   const { clock } = platform
@@ -93,6 +95,7 @@ async function serve(settings: BrokerSettings): Promise<void> {
     logger,
     openRaftStorage: raftStorageOnDisk,
     poolThreads: Number(process.env.UV_THREADPOOL_SIZE) - members.length, // each has syncs of its own
+    ...(inline ? {} : { threads: createRealThreads() }),
     ...(watchesRaft ? { loadPeerServices: () => timedServices(heartbeats) } : {}),
     onAssembled: (parts) => {
       coordination = parts.coordination
