@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
 import type { BrokerId, Uuid } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import type { MetadataQuorum } from '../../../src/coordination/index.ts'
@@ -107,6 +108,7 @@ export class OpenPlane implements AsyncDisposable {
     const lines: Line[] = []
     const plane = kind.create(configOf({ 'log.dirs': folder, ...overrides }), recorder(lines))
     try {
+      await mkdir(folder, { recursive: true })
       const identity = await plane.identify()
       const quorum = await plane.open({
         clusterId: identity?.clusterId ?? String(clusterId),
