@@ -46,9 +46,7 @@ export class ControlThread implements ControlPlane {
     this.#logger = logger
     this.#thread = threads.start(controlProgram, { config, incarnationId })
     this.#thread.onMessage((message) => this.#receive(message as ControlMessage))
-    this.#thread.onEnd((cause) => {
-      this.#end(new CoordinationError('stopped', "The thread of this node's control plane ended", { cause }))
-    })
+    this.#thread.onEnd((cause) => this.#onEnd(cause))
   }
 
   identify(): Promise<StartingIdentity | undefined> {
@@ -115,12 +113,12 @@ export class ControlThread implements ControlPlane {
     this.#logger[level]({ ...fields, ...Object.fromEntries(received) }, message)
   }
 
-  #end(error: Error): void {
-    if (this.#ended !== undefined) return
-    this.#ended = error
-    for (const answer of this.#waiting.values()) answer.reject(error)
+  #onEnd(cause: Error | undefined): void {
+    const wasStopped = this.#ended !== undefined
+    this.#ended ??= new CoordinationError('stopped', "The thread of this node's control plane ended", { cause })
+    for (const answer of this.#waiting.values()) answer.reject(this.#ended)
     this.#waiting.clear()
-    this.#quorum?.end(error)
+    if (!wasStopped) this.#quorum?.end(this.#ended)
   }
 }
 
@@ -172,15 +170,19 @@ class ThreadQuorum implements MetadataQuorum {
   }
 
   async transferLeadership(): Promise<void> {
-    await this.#call('transferLeadership')
+    await this.#unlessEnded(this.#call('transferLeadership'))
   }
 
   stop(): Promise<void> {
-    this.#stopped ??= this.#call('stopQuorum').catch((error: unknown) => {
-      // With its thread it has ended, too; the fault was told.
+    this.#stopped ??= this.#unlessEnded(this.#call('stopQuorum'))
+    return this.#stopped
+  }
+
+  /** Where the thread has ended there is nothing left to be done, and the fault was told. */
+  #unlessEnded(done: Promise<void>): Promise<void> {
+    return done.catch((error: unknown) => {
       if (error !== this.#fault) throw error
     })
-    return this.#stopped
   }
 
   receive(message: Exclude<ControlMessage, { type: 'answer' | 'failure' | 'log' }>): void {

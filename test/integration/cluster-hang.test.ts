@@ -1,6 +1,5 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { apis } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
@@ -13,7 +12,7 @@ const partitionCount = 3
 /** Longer than an election takes (1 to 2 s without the leader) and than the session. */
 const hangMs = 10_000
 const sessionTimeoutMs = 3000
-const nodeOptions = ['--import', pathToFileURL(join(import.meta.dirname, '../support/hang-on-signal.ts')).href]
+const nodeOptions = ['--import', new URL('../support/hang-on-signal.ts', import.meta.url).href]
 const config = { 'broker.session.timeout.ms': sessionTimeoutMs, 'broker.heartbeat.interval.ms': 500 }
 
 async function createTopic(cluster: ClusterProcesses): Promise<void> {

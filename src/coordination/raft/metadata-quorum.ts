@@ -26,7 +26,7 @@ export interface MetadataQuorum {
     request: ControllerRequests[Kind]['request'],
     timeoutMs: number,
   ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>>
-  /** To the voter that is furthest. Does nothing where there is nobody to take it, or where this node doesn't lead. */
+  /** To the voter that is furthest. Does nothing where there is nobody to take it, nor where this node doesn't lead or has a fault. */
   transferLeadership(): Promise<void>
   /** Resolves when nothing of it runs any more and its storage is closed. Harmless when called again, and after a fault. */
   stop(): Promise<void>

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { Uuid } from '../../../src/base/index.ts'
+import { parseConfig } from '../../../src/config/index.ts'
 import { CoordinationError } from '../../../src/coordination/index.ts'
 import { ControlThread } from '../../../src/node/control-thread.ts'
-import type { Thread, Threads } from '../../../src/platform/index.ts'
+import { startNode } from '../../../src/node/index.ts'
+import { createRealPlatform, type Thread, type Threads } from '../../../src/platform/index.ts'
 import { freePorts, votersOf } from '../../support/cluster-processes.ts'
 import { until } from '../../support/condition.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
+import { newTopic } from '../coordination/support.ts'
 import {
   configOf,
   localId,
@@ -80,6 +83,46 @@ describe('a thread that ends by itself', () => {
     expect(await identity).toMatchObject({ reason: 'stopped', cause: bug })
     await expect(plane.open({} as never)).rejects.toMatchObject({ cause: bug })
     await plane.stop()
+  })
+
+  test('ends the node, which says why and can be stopped', async () => {
+    await using folder = await temporaryFolder()
+    const [ports] = await freePorts(1)
+    const threads = watchedThreads()
+    const lines: Parameters<typeof recorder>[0] = []
+    const overrides = {
+      'log.dirs': folder.path,
+      listeners: `PLAINTEXT://127.0.0.1:${ports!.client},CONTROLLER://127.0.0.1:${ports!.controller}`,
+      'controller.listener.names': 'CONTROLLER',
+      'controller.quorum.bootstrap.servers': `127.0.0.1:${ports!.controller}`,
+    }
+    const node = await startNode({
+      config: parseConfig({ overrides }),
+      platform: createRealPlatform(),
+      logger: recorder(lines),
+      threads,
+      openRaftStorage: () => Promise.reject(new Error('it is the thread that opens it')),
+    })
+    try {
+      expect(node.controllerId).toBe(node.brokerId)
+      const [created] = await node.admin.createTopics([newTopic('orders')], { timeoutMs })
+      expect(created).toMatchObject({ ok: true })
+      await threads.started[0]?.stop()
+      await expect(node.ended).rejects.toMatchObject({ code: 'COORDINATION_FAILED', reason: 'stopped' })
+      expect(lines.map(({ message }) => message)).toContain('node has to end')
+    } finally {
+      await node.stop()
+    }
+  })
+
+  test('answers nothing that is still asked of it when it is stopped', async () => {
+    const threads = fakeThreads()
+    const plane = inThreads(threads).create(configOf({}), recorder([]))
+    const unreached = plane.unreached().catch((error: unknown) => error)
+    const stopping = plane.stop()
+    threads.say({ type: 'answer', id: 2, result: undefined })
+    await stopping
+    expect(await unreached).toMatchObject({ reason: 'stopped' })
   })
 
   test('is no fault once the node has stopped it', async () => {
