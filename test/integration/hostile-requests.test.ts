@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { servedApis } from '../../src/api/registry.ts'
 import { type Api, apis, decodeMessage, Reader, readResponseHeader } from '../../src/protocol/index.ts'
 import { BrokerProcess } from '../support/broker-process.ts'
+import { type HeldUp, watchHeldUp } from '../support/held-up.ts'
 import { type Acquaintance, Choices, type HostileFrame, HostileFrames, headerOf } from '../support/hostile-frames.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { startLoggedBroker } from '../support/logged-broker.ts'
@@ -21,7 +22,7 @@ const firstBatch = Number(process.env.ROOKERY_HOSTILE_FROM ?? 0)
 const senders = { memory: 12, temporary: 12, process: 40 }
 /** Beyond what the broker held before; most of it is code, and garbage that nobody collected yet. */
 const maxGrowthBytes = 300 * 1024 * 1024
-/** On a machine that others use. */
+/** Beside what the machine itself held up: others may use it. */
 const maxStallMs = 5000
 /**
  * Of a process that holds at most twice `queued.max.request.bytes`, workers that unpack 64 MiB, what isn't collected yet, and in
@@ -87,6 +88,7 @@ test('hostile requests do not harm a node of its own process, nor its next start
 async function siege(address: string, kind: keyof typeof senders): Promise<Tally> {
   const known = await acquaintance(address)
   const neighbour = startSteadyClient(address)
+  const heldUp = watchHeldUp()
   const beganMs = performance.now()
   const tally: Tally = { batch: firstBatch, sent: 0, answered: 0, opened: new Map(), closed: new Map() }
   await Promise.race([
@@ -94,14 +96,17 @@ async function siege(address: string, kind: keyof typeof senders): Promise<Tally
     neighbour.failed, // then there is no use to go on
   ])
   const seconds = (performance.now() - beganMs) / 1000
-  const { worstMs, p99Ms, rounds, worstByApi, ownWorstMs } = await neighbour.stop()
-  process.stdout.write(
+  const here = heldUp()
+  const { worstMs, p99Ms, rounds, worstByApi, own } = await neighbour.stop()
+  const shown = ({ worstMs: longestMs, byMachineMs }: HeldUp) =>
+    `held up for at most ${longestMs.toFixed(0)} ms, by the machine ${byMachineMs.toFixed(0)} in all`
+  const report =
     `seed ${seed}, ${kind}: ${tally.sent} frames in ${seconds.toFixed(1)} s (${Math.round(tally.sent / seconds)}/s), ` +
-      `${tally.answered} answers, ${tally.closed.size} peers with connections closed, ` +
-      `${rounds} rounds beside it: p99 ${p99Ms.toFixed(0)} ms, worst ${worstMs.toFixed(0)} ms ` +
-      `(${JSON.stringify(worstByApi)}, its own loop ${ownWorstMs.toFixed(0)})\n`,
-  )
-  expect(worstMs).toBeLessThan(maxStallMs)
+    `${tally.answered} answers, ${tally.closed.size} peers with connections closed, ` +
+    `${rounds} rounds beside it: p99 ${p99Ms.toFixed(0)} ms, worst ${worstMs.toFixed(0)} ms ` +
+    `(${JSON.stringify(worstByApi)}; it was ${shown(own)}; the attackers ${shown(here)})`
+  process.stdout.write(`${report}\n`)
+  expect(worstMs, report).toBeLessThan(maxStallMs + own.byMachineMs + here.byMachineMs)
   return tally
 }
 

@@ -7,7 +7,7 @@ import { type ClusterRunOptions, type ClusterRunResult, runCluster } from './clu
 const seedCount = Number(process.env.ROOKERY_CLUSTER_SEEDS ?? 6)
 const separateSeedCount = Math.ceil(seedCount / 2)
 /** Within so many seeds each injected bug shows. */
-const seedsForABug = 40
+const seedsForABug = 120
 
 async function run(options: ClusterRunOptions): Promise<ClusterRunResult> {
   try {

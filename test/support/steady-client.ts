@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
-import { createHistogram, monitorEventLoopDelay, type RecordableHistogram } from 'node:perf_hooks'
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import { apis, buildBatch } from '../../src/protocol/index.ts'
+import { type HeldUp, watchHeldUp } from './held-up.ts'
 import { connect } from './kafka-connection.ts'
 import { startProgram } from './programs.ts'
 
@@ -11,8 +12,8 @@ export interface SteadyTimes {
   readonly worstMs: number
   /** By API. */
   readonly worstByApi: Readonly<Record<string, number>>
-  /** How long its own event loop was held up at most: the machine's part, not the broker's. */
-  readonly ownWorstMs: number
+  /** Its own event loop, not the broker's. */
+  readonly own: HeldUp
 }
 
 /**
@@ -44,8 +45,7 @@ async function run(address: string): Promise<SteadyTimes> {
   process.stdin.resume().once('end', () => {
     isStopped = true
   })
-  const ownDelay = monitorEventLoopDelay({ resolution: 10 })
-  ownDelay.enable()
+  const heldUp = watchHeldUp()
   const all = createHistogram()
   const byApi = new Map<string, RecordableHistogram>()
   const client = await connect(address, 60_000)
@@ -95,7 +95,7 @@ async function run(address: string): Promise<SteadyTimes> {
     p99Ms: all.percentile(99) / 1000,
     worstMs: all.max / 1000,
     worstByApi,
-    ownWorstMs: ownDelay.max / 1e6,
+    own: heldUp(),
   }
 }
 

@@ -23,7 +23,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'min.insync.replicas counts replicas that are only asked for': {
-    firstSeed: 66,
+    firstSeed: 70,
     options: { faults: ['power-loss-of-all', 'power-loss', 'kill-two', 'kill'] },
     install: () => replacing(InSyncReplicas, 'committed', { get: (isr) => isr.maximal }),
   },
