@@ -39,6 +39,8 @@ export interface StartingIdentity {
   readonly metadataDirectoryId: Uuid
   /** Undefined: formatted before, the log says who votes. */
   readonly voters: readonly Voter[] | undefined
+  /** `host:port` where others reach it; undefined where it listens for none. */
+  readonly endpoint: string | undefined
 }
 
 /** What of a node's settings says who its peers are. */
@@ -147,7 +149,8 @@ export class NodePeers {
     if (meta !== undefined && forming === undefined) {
       this.#clusterId = meta.clusterId
       this.#directoryId = meta.directoryId
-      return { clusterId: meta.clusterId, metadataDirectoryId: meta.directoryId, voters: undefined }
+      const { clusterId, directoryId: metadataDirectoryId } = meta
+      return { clusterId, metadataDirectoryId, voters: undefined, endpoint: this.endpoint }
     }
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
     this.#directoryId = forming !== undefined && isUuid(forming) ? forming : await this.#nameDirectory()
@@ -167,7 +170,7 @@ export class NodePeers {
       isClusterIdGiven: givenId !== null,
       signal: this.#stopping.signal,
     })
-    return { ...formation, metadataDirectoryId: this.#directoryId }
+    return { ...formation, metadataDirectoryId: this.#directoryId, endpoint: this.endpoint }
   }
 
   /** The node's folders are formatted: others may know. */

@@ -27,6 +27,7 @@ const defaultPoolThreads = 4
 /** When a node that waits for a controller says so first, and then how often. */
 const waitReportDelayMs = 3_000
 const waitReportIntervalMs = 10_000
+
 /**
  * Puts a node together and starts it: folders and logs, the metadata quorum, replicas, coordinators, listeners. Resolves
  * when clients are served. When anything fails on the way, what was started is stopped again and the fault is thrown:
@@ -59,6 +60,8 @@ interface Parts {
   readonly coordination: Coordination
   /** Of this run of the process. */
   readonly incarnationId: Uuid
+  /** Where other nodes reach it as a controller. */
+  readonly endpoint: string | undefined
 }
 
 /** Stops a part that was started; kept in order of starting, run in the reverse. */
@@ -167,16 +170,16 @@ class Node implements RunningNode {
     this.#checkGoesOn()
     const coordination = await this.#openCoordination(control, logs)
     this.#checkGoesOn()
-    const parts = { logs, control, coordination, incarnationId }
+    const parts = { logs, control, coordination, incarnationId, endpoint: identity?.endpoint }
     await (this.#config.roles.broker ? this.#startBroker(parts) : this.#startController(parts))
   }
 
   /** A node that only votes, and leads. */
-  async #startController({ control, coordination }: Parts): Promise<void> {
+  async #startController({ control, coordination, endpoint }: Parts): Promise<void> {
     const reports = this.#reportWaiting(control)
     await coordination.startWithoutBroker().finally(() => reports.stop())
     this.#stops.push(() => coordination.handOver())
-    this.#options.logger.info({ nodeId: this.brokerId, clusterId: this.#clusterId }, 'controller started')
+    this.#options.logger.info({ nodeId: this.brokerId, clusterId: this.#clusterId, endpoint }, 'controller started')
   }
 
   async #startBroker({ logs, control, coordination, incarnationId }: Parts): Promise<void> {

@@ -59,8 +59,10 @@ export class ControllerClient {
     const { quorum, gate, platform } = this.#options
     for (;;) {
       await this.whenThere(deadlineMs)
+      const controller = this.controllerId
+      if (controller === undefined) continue // gone again, since it was there
       const leftMs = Math.max(1, deadlineMs - platform.clock.monotonic())
-      const asked = quorum.ask(this.controllerId!, kind, request, leftMs)
+      const asked = quorum.ask(controller, kind, request, leftMs)
       const answer = await gate.valueOf(asked, deadlineMs, `the controller's answer to ${kind}`)
       if (answer.ok) {
         await gate.until(() => quorum.image.index >= answer.index, deadlineMs, `entry ${answer.index}`)
