@@ -208,7 +208,9 @@ describe('what comes from a thread', () => {
 })
 
 describe('three threads that are a quorum', () => {
-  test('keep leader and term, and commit, while the event loop beside them stands still for longer than an election takes', async () => {
+  test('keep leader and term, and commit, while the event loop beside them stands still for longer than an election takes', {
+    timeout: 120_000,
+  }, async () => {
     await using folder = await temporaryFolder()
     const ports = await freePorts(3)
     const opening = ports.map(({ client, controller }, i) =>
