@@ -1,7 +1,8 @@
 import { createWriteStream } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Coordination, createRaftCoordination } from '../src/coordination/index.ts'
+import type { Coordination } from '../src/coordination/index.ts'
 import type { RunningNode } from '../src/node/index.ts'
+import type { Logger } from '../src/telemetry/index.ts'
 import type { MemberSettings } from './raft-member.ts'
 
 /**
@@ -14,7 +15,9 @@ export interface BrokerSettings {
   readonly logFile?: string
   /** Raft members that run in this process beside the node, each with files, ports and peers of its own. */
   readonly members?: readonly (MemberSettings & { readonly where: 'inline' | 'worker' })[]
-  /** Measures what Raft is to this node: see `RaftUsage`. */
+  /** The node's part in the metadata quorum is on its event loop, not in a thread of its own. */
+  readonly inline?: boolean
+  /** Measures what Raft is to this node: see `RaftUsage`; its heartbeats only where it is on the event loop. */
   readonly watchesRaft?: boolean
 }
 
@@ -54,12 +57,10 @@ export type BrokerMessage =
   | { readonly type: 'moment'; readonly what: Moment; readonly atMs: number; readonly nodeId: number }
 
 /**
- * 'evidence': the controller on this node hears that the process of `nodeId` is gone. 'published': all listeners of this node
- * have an image in which `nodeId` is fenced.
+ * 'evidence': the controller on this node has heard that the process of `nodeId` is gone, and fences it. 'published': all
+ * listeners of this node have an image in which `nodeId` is fenced.
  */
 export type Moment = 'evidence' | 'published'
-
-type RaftCoordination = ReturnType<typeof createRaftCoordination>
 
 /** A timer's own period is part of the delay that is recorded. */
 const loopDelayResolutionMs = 1
@@ -75,16 +76,16 @@ process.once('message', (settings: BrokerSettings) => {
 })
 
 async function serve(settings: BrokerSettings): Promise<void> {
-  const { overrides, logFile, members = [], watchesRaft = false } = settings
+  const { overrides, logFile, members = [], watchesRaft = false, inline = false } = settings
   const { parseConfig } = await import('../src/config/index.ts')
   const { raftStorageOnDisk, startNode } = await import('../src/node/index.ts')
-  const { createRealPlatform } = await import('../src/platform/index.ts')
+  const { createRealPlatform, createRealThreads } = await import('../src/platform/index.ts')
   const { createLogger } = await import('../src/telemetry/index.ts')
   const platform = createRealPlatform()
   const { clock } = platform
   const destination = logFile === undefined ? process.stderr : createWriteStream(logFile, { flags: 'a' })
   const level = logFile === undefined ? 'warn' : 'info'
-  const logger = createLogger({ level, format: 'json', destination, name: 'bench', clock })
+  const logger = watched(createLogger({ level, format: 'json', destination, name: 'bench', clock }))
   const { Heartbeats, startMember, timedServices } = await import('./raft-member.ts')
   const heartbeats = new Heartbeats()
   let coordination: Coordination | undefined
@@ -94,10 +95,11 @@ async function serve(settings: BrokerSettings): Promise<void> {
     logger,
     openRaftStorage: raftStorageOnDisk,
     poolThreads: Number(process.env.UV_THREADPOOL_SIZE) - members.length, // each has syncs of its own
+    ...(inline ? {} : { threads: createRealThreads() }),
     ...(watchesRaft ? { loadPeerServices: () => timedServices(heartbeats) } : {}),
     onAssembled: (parts) => {
       coordination = parts.coordination
-      reportMoments(parts.coordination as RaftCoordination)
+      reportPublished(parts.coordination)
     },
   })
   const beside = await Promise.all(members.map((member) => startMember(member, member.where)))
@@ -177,17 +179,23 @@ class Changes {
   }
 }
 
-/** Tells when this node hears of a crash, and when it has published what came of it. */
-function reportMoments(coordination: RaftCoordination): void {
-  const onNodeCrashed = coordination.onNodeCrashed.bind(coordination)
+/** `logger`, and tells when its node hears of a crash as the controller. */
+function watched(logger: Logger): Logger {
+  return {
+    child: (fields) => watched(logger.child(fields)),
+    debug: (fields, message) => logger.debug(fields, message),
+    info: (fields, message) => logger.info(fields, message),
+    warn: (fields, message) => {
+      if (message === 'broker gone, fencing it') moment('evidence', Number(fields.brokerId))
+      logger.warn(fields, message)
+    },
+    error: (fields, message) => logger.error(fields, message),
+  }
+}
+
+/** Tells when this node has published what came of a crash. */
+function reportPublished(coordination: Coordination): void {
   const fenced = new Set<number>()
-  const moment = (what: Moment, nodeId: number): void => {
-    report({ type: 'moment', what, atMs: clockMs(), nodeId })
-  }
-  coordination.onNodeCrashed = (nodeId) => {
-    moment('evidence', nodeId)
-    onNodeCrashed(nodeId)
-  }
   // The first listener: what it puts off to the end of the turn comes after all others.
   coordination.onMetadata((_delta, image) => {
     for (const { brokerId, fenced: isFenced } of image.cluster.brokers()) {
@@ -198,6 +206,10 @@ function reportMoments(coordination: RaftCoordination): void {
       }
     }
   })
+}
+
+function moment(what: Moment, nodeId: number): void {
+  report({ type: 'moment', what, atMs: clockMs(), nodeId })
 }
 
 /** The same in all processes of the machine, in ms. */

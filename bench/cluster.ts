@@ -85,6 +85,8 @@ export interface RookeryClusterOptions {
   readonly overrides?: Readonly<Record<string, string | number>>
   /** Where each node leaves a CPU profile when it ends in order. */
   readonly profileDirectory?: string | undefined
+  /** See `BrokerSettings`. */
+  readonly inline?: boolean
   /** More for each node. */
   readonly settings?: (id: number, directory: string) => Partial<BrokerSettings>
 }
@@ -133,7 +135,7 @@ class RookeryProcesses implements RookeryCluster {
 
   async start(id: number): Promise<void> {
     const directory = join(this.#directory, `node-${id}`)
-    const { overrides, settings, profileDirectory } = this.#options
+    const { overrides, settings, profileDirectory, inline = false } = this.#options
     const listeners = `PLAINTEXT://127.0.0.1:${this.ports[id - 1]},CONTROLLER://127.0.0.1:${this.#controllerPorts[id - 1]}`
     const node = forkBroker(
       {
@@ -146,6 +148,7 @@ class RookeryProcesses implements RookeryCluster {
           'log.dirs': directory,
           ...overrides,
         },
+        inline,
         logFile: join(this.#directory, `node-${id}.log`),
         ...settings?.(id, this.#directory),
       },

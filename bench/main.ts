@@ -25,6 +25,7 @@ npm run bench -- compaction [options]      a log is compacted: how fast, and how
   --seconds N        measured seconds for each row
   --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR; failover: with its own timeouts, and with Rookery's
   --peers-only       the peer without Rookery (failover)
+  --inline           Raft on the nodes' event loops, as before it had a thread (starvation, failover)
   --profile DIR      leave CPU profiles of the brokers in DIR
   --dir DIR          where data goes while a benchmark runs; a folder of the system's temporary folder when left out
 
@@ -41,6 +42,7 @@ const { values, positionals } = parseArgs({
     'kafka-jars': { type: 'string' },
     runs: { type: 'string' },
     'peers-only': { type: 'boolean', default: false },
+    inline: { type: 'boolean', default: false },
     profile: { type: 'string' },
     dir: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -93,11 +95,19 @@ async function main(): Promise<void> {
       }
       case 'starvation': {
         const { starvation } = await import('./starvation.ts')
-        return await starvation({ directory, seconds: seconds(10), profileDirectory: values.profile })
+        return await starvation({
+          directory,
+          seconds: seconds(10),
+          profileDirectory: values.profile,
+          inline: values.inline,
+        })
       }
       case 'failover': {
         const { failover } = await import('./failover.ts')
-        const own = { start: startRookeryCluster({ profileDirectory: values.profile }), isPeer: false }
+        const own = {
+          start: startRookeryCluster({ profileDirectory: values.profile, inline: values.inline }),
+          isPeer: false,
+        }
         const clusters = [...(values['peers-only'] ? [] : [own]), ...(await peerClusters())]
         const [runs, peerRuns] = [number('runs', 20), number('runs', 3)]
         return await failover({ directory, runs, peerRuns, rows: values.rows, clusters })

@@ -13,6 +13,8 @@ import { figure, percentile, Table } from './table.ts'
  * the node's event loop ('inline') and one in a worker thread: what they show differs only by where Raft runs. The leader of each
  * proposes twenty entries a second; the controller changes a setting as often.
  *
+ * The node's own Raft is in a thread as well, unless `--inline` says otherwise; its heartbeats are seen only on the event loop.
+ *
  * Numbers: terms that ended (0: nobody lost the quorum), milliseconds from a heartbeat to its answer and from a proposal to its commit, and for
  * the worker the same as the event loop sees it; how late a timer of the busiest event loop ran. First idle, then under load.
  *
@@ -22,6 +24,8 @@ export interface StarvationOptions {
   readonly directory: string
   readonly seconds: number
   readonly profileDirectory: string | undefined
+  /** The nodes' own Raft is on their event loops; in threads of their own otherwise. */
+  readonly inline: boolean
 }
 
 const topic = 'bench'
@@ -29,10 +33,11 @@ const partitions = 64
 const produce = { recordBytes: 100, batchBytes: 16 * 1024, acks: -1, connections: 4, inFlight: 8 }
 const leadersTimeoutMs = 3000
 
-export async function starvation({ directory, seconds, profileDirectory }: StarvationOptions): Promise<void> {
+export async function starvation({ directory, seconds, profileDirectory, inline }: StarvationOptions): Promise<void> {
   const ports = { inline: await freePorts(nodeIds.length), worker: await freePorts(nodeIds.length) }
   const start = startRookeryCluster({
     profileDirectory,
+    inline,
     settings: (nodeId, parent) => ({
       watchesRaft: true,
       members: (['inline', 'worker'] as const).map((where) => ({
@@ -101,7 +106,7 @@ function print(table: Table, load: string, measured: Measured, before: Measured)
       load,
       where,
       String(term(members) - term(membersOf(before))),
-      ...[50, 99, 100].map((rank) => figure(percentile(heartbeats, rank))),
+      ...[50, 99, 100].map((rank) => (heartbeats.length === 0 ? '' : figure(percentile(heartbeats, rank)))),
       ...[50, 99, 100].map((rank) => figure(percentile(commits, rank))),
       ...[50, 99].map((rank) => (across.length === 0 ? '' : figure(percentile(across, rank)))),
       ...(where === 'node'

@@ -3,7 +3,7 @@
  *
  * Row 0 of the layers. Nothing here reads a clock, draws randomness or does I/O.
  */
-export { addressText } from './address.ts'
+export { addressText, isEveryAddress } from './address.ts'
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Deferred, deferred } from './deferred.ts'
 export { Deque } from './deque.ts'

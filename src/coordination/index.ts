@@ -2,9 +2,10 @@
  * coordination: how a broker takes part in its cluster. It registers, hears of every change of metadata, and asks the
  * controller for changes. Raft mode is here; what is decided is `controller/`'s, what metadata is `metadata/`'s.
  *
- * Main types, in reading order: `Coordination` and its `Admin` (what the rest of a node uses), `createRaftCoordination`,
- * inside `raft/metadata-loader.ts` (committed entries to images), `raft/active-controller.ts` (requests to decisions),
- * `lifecycle/broker-lifecycle.ts` (registration and heartbeats), `controller-channel.ts` (the way to a controller).
+ * Main types, in reading order: `Coordination` and its `Admin` (what the rest of a node uses), `createRaftCoordination` (the broker's
+ * part), `MetadataQuorum` (all that it knows of the quorum), `LocalQuorum` (the quorum's member), inside `raft/metadata-loader.ts`
+ * (committed entries to images), `raft/active-controller.ts` (requests to decisions), `lifecycle/broker-lifecycle.ts`
+ * (registration and heartbeats), `controller-channel.ts` (the way to a controller).
  *
  * Invariants:
  * - Listeners see every image once, in order, and before anyone gets an answer that rests on it.
@@ -14,8 +15,12 @@
  * - The cluster's id is in meta.properties of every node's folders, which is checked before anything is opened, and in the
  *   first entry of the metadata log and every snapshot, which catches a log that was put under another node's folder.
  *
- * All on the event loop. An entry is applied, and listeners run, inside Raft's delivery: what throws there stops the node. A
- * snapshot is encoded in pieces, with turns of the loop between.
+ * - The controller is beside Raft: a decision gets the index of its entry in the same turn. A broker is not, and its session is its own
+ *   event loop's: `BrokerLifecycle` never runs where `LocalQuorum` is and the broker is not.
+ *
+ * A `LocalQuorum` and its broker are on one event loop, or on one each, with `node/` between them. An entry is applied, and listeners
+ * run, inside Raft's delivery, or inside that of its message: what throws there stops the node. A snapshot is encoded in pieces, with
+ * turns of the loop between.
  *
  * | data of a Raft entry ('data') | a payload of `metadata/` |
  * |---|---|
@@ -29,6 +34,7 @@ export type {
   AssignReplicasResult,
   BrokerRegistration,
   ConfigChange,
+  ControllerAnswer,
   CreatePartitionsRequest,
   CreatePartitionsResult,
   CreateTopicRefusal,
@@ -49,6 +55,7 @@ export type {
   UnregisterBrokerResult,
   UpdateFeaturesResult,
 } from '../controller/index.ts'
+export type { ControllerRequestKind, ControllerRequests } from './controller-channel.ts'
 export type {
   Admin,
   AdminOptions,
@@ -72,8 +79,11 @@ export { PeerTransport } from './peers/raft-transport.ts'
 export type { PeerContact } from './raft/active-controller.ts'
 export { type Formation, formQuorum, type Place } from './raft/formation.ts'
 export {
-  createRaftCoordination,
-  type RaftCoordination,
-  type RaftCoordinationOptions,
+  type CommitListener,
+  LocalQuorum,
+  type LocalQuorumOptions,
   type RemoteControllers,
-} from './raft/raft-coordination.ts'
+} from './raft/local-quorum.ts'
+export { MetadataLoader } from './raft/metadata-loader.ts'
+export type { MetadataQuorum, QuorumListener, QuorumState } from './raft/metadata-quorum.ts'
+export { createRaftCoordination, type RaftCoordinationOptions } from './raft/raft-coordination.ts'

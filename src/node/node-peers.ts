@@ -41,13 +41,21 @@ export interface StartingIdentity {
   readonly metadataDirectoryId: Uuid
   /** Undefined: formatted before, the log says who votes. */
   readonly voters: readonly Voter[] | undefined
+  /** `host:port` where others reach it; undefined where it listens for none. */
+  readonly endpoint: string | undefined
 }
+
+/** What of a node's settings says who its peers are. */
+type PeersConfig = Pick<
+  ParsedConfig,
+  'values' | 'nodeId' | 'roles' | 'metadataLogDir' | 'quorumVoters' | 'quorumBootstrapServers' | 'controllerListeners'
+>
 
 /** This node among others: its CONTROLLER listener, its streams, and what it tells of itself. */
 export class NodePeers {
   readonly transport: PeerTransport
   readonly services: PeerServices
-  readonly #config: ParsedConfig
+  readonly #config: PeersConfig
   readonly #platform: Platform
   readonly #logger: Logger
   readonly #incarnationId: Uuid
@@ -69,7 +77,7 @@ export class NodePeers {
   /** What is made of what the watch sees. */
   #brokers: Omit<BrokerWatchOptions, 'platform'> | undefined
 
-  constructor(config: ParsedConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
+  constructor(config: PeersConfig, platform: Platform, logger: Logger, services: PeerServices, incarnationId: Uuid) {
     this.#config = config
     this.#platform = platform
     this.#logger = logger.child({ part: 'peers' })
@@ -157,7 +165,8 @@ export class NodePeers {
     if (meta !== undefined && forming === undefined) {
       this.#clusterId = meta.clusterId
       this.#directoryId = meta.directoryId
-      return { clusterId: meta.clusterId, metadataDirectoryId: meta.directoryId, voters: undefined }
+      const { clusterId, directoryId: metadataDirectoryId } = meta
+      return { clusterId, metadataDirectoryId, voters: undefined, endpoint: this.endpoint }
     }
     // A crash on the way: the directory was named, and maybe labelled, but its log was not begun.
     this.#directoryId = forming !== undefined && isUuid(forming) ? forming : await this.#nameDirectory()
@@ -177,7 +186,7 @@ export class NodePeers {
       isClusterIdGiven: givenId !== null,
       signal: this.#stopping.signal,
     })
-    return { ...formation, metadataDirectoryId: this.#directoryId }
+    return { ...formation, metadataDirectoryId: this.#directoryId, endpoint: this.endpoint }
   }
 
   /** The node's folders are formatted: others may know. */

@@ -3,7 +3,7 @@ import type { BrokerId, Uuid } from '../base/index.ts'
 import type { ParsedConfig } from '../config/index.ts'
 import type { Admin, Coordination, CreateTopicRequest } from '../coordination/index.ts'
 import type { LogManager, LogManagerOptions } from '../log/index.ts'
-import type { Platform, Time } from '../platform/index.ts'
+import type { Platform, Threads, Time } from '../platform/index.ts'
 import type { Membership, RaftNode, RaftStorage } from '../raft/index.ts'
 import type { ReplicaManager } from '../replication/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -29,6 +29,11 @@ export interface NodeOptions {
   readonly openRaftStorage: (options: RaftStorageRequest) => Promise<RaftStorage>
   /** What it takes to talk to other nodes, where the settings name some. Called once, before anything is opened. */
   readonly loadPeerServices?: () => Promise<PeerServices>
+  /**
+   * Where they are given, and the settings name other nodes, the node's part in the metadata quorum runs in a thread of its own:
+   * on the real disk and over gRPC, whatever `openRaftStorage` and `loadPeerServices` say.
+   */
+  readonly threads?: Threads
   /** `openLogManager` when left out. For tests that put something between the node and its logs. */
   readonly openLogs?: (options: LogManagerOptions) => Promise<LogManager>
   /** Called when its parts are made and before they start. For tests that look into a node. */

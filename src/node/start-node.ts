@@ -1,39 +1,19 @@
-import { join } from 'node:path'
 import { createApiServices, Dispatcher, type Faults, servedApis } from '../api/index.ts'
-import { assert, type BrokerId, type Deferred, deferred, messageOf, type Uuid } from '../base/index.ts'
-import {
-  type BrokerValues,
-  DynamicConfig,
-  listDefaultOf,
-  type ParsedConfig,
-  resolveTopicConfig,
-  validateDynamicConfig,
-  validateTopicOverrides,
-} from '../config/index.ts'
-import {
-  type Admin,
-  answerController,
-  ControllerCalls,
-  type Coordination,
-  CoordinationError,
-  createRaftCoordination,
-  type PeerContact,
-  type RaftCoordination,
-  type RaftCoordinationOptions,
-  type RemoteControllers,
-} from '../coordination/index.ts'
+import { assert, type BrokerId, type Deferred, deferred, isEveryAddress, messageOf, type Uuid } from '../base/index.ts'
+import { type BrokerValues, DynamicConfig, type ParsedConfig, resolveTopicConfig } from '../config/index.ts'
+import { type Admin, type Coordination, CoordinationError, createRaftCoordination } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, HandlePool, type LogManager, openLogManager } from '../log/index.ts'
 import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
 import type { Clock, Platform, Timer } from '../platform/index.ts'
-import { type Membership, type NodeId, RaftNode, type Voter } from '../raft/index.ts'
 import { ReplicaManager, ReplicationQuotas } from '../replication/index.ts'
-import { loadGrpcNetwork, loadNodeMessages, loadTls, RpcError } from '../rpc/index.ts'
 import { Metrics } from '../telemetry/index.ts'
+import { type ControlPlane, controlConfigOf, LocalControlPlane } from './control-plane.ts'
+import { ControlThread } from './control-thread.ts'
 import { DirectoryAssignments } from './directory-assignments.ts'
 import { askForIsrs } from './isr-answers.ts'
-import { NodePeers, type PeerServices, type StartingIdentity } from './node-peers.ts'
+import type { StartingIdentity } from './node-peers.ts'
 import { Observation } from './observation.ts'
 import { shareOpenFiles } from './open-files.ts'
 import { LedPartitionStore } from './partition-store.ts'
@@ -45,20 +25,9 @@ import { createDeclaredTopics } from './topic-declarations.ts'
 const shutdownGraceMs = 5_000
 /** Threads of libuv's pool where the program didn't say; syncs leave one of them to everything else. */
 const defaultPoolThreads = 4
-/** Replicas of the groups' topic when there are as many brokers, unless offsets.topic.replication.factor is set. */
-const grownReplicationFactor = 3
-/** How often the node that formed a cluster asks to be elected, until the others are so far. */
-const firstElectionRetryMs = 100
-const maxFirstElections = 20
 /** When a node that waits for a controller says so first, and then how often. */
 const waitReportDelayMs = 3_000
 const waitReportIntervalMs = 10_000
-/** A longer timer would be due at once. */
-const maxTimerMs = 2 ** 31 - 1
-const raftTickMs = 50
-const minElectionTicks = 4
-/** Where the metadata log lies in its log directory; Kafka's name for it. */
-const metadataLogFolder = '__cluster_metadata-0'
 
 /**
  * Puts a node together and starts it: folders and logs, the metadata quorum, replicas, coordinators, listeners. Resolves
@@ -88,10 +57,12 @@ interface Serving {
 /** What nodes of all roles have. */
 interface Parts {
   readonly logs: LogManager
-  readonly peers: NodePeers | undefined
-  readonly coordination: RaftCoordination
+  readonly control: ControlPlane
+  readonly coordination: Coordination
   /** Of this run of the process. */
   readonly incarnationId: Uuid
+  /** Where other nodes reach it as a controller. */
+  readonly endpoint: string | undefined
 }
 
 /** Stops a part that was started; kept in order of starting, run in the reverse. */
@@ -105,7 +76,7 @@ class Node implements RunningNode {
   readonly #scheduler: FlushScheduler
   readonly #ended = deferred<void>()
   readonly #stops: Stop[] = []
-  #peers: NodePeers | undefined
+  #control: ControlPlane | undefined
   #coordination: Coordination | undefined
   #openFiles = shareOpenFiles(Number.POSITIVE_INFINITY)
   /** What only a node that serves has. */
@@ -172,7 +143,7 @@ class Node implements RunningNode {
   async start(): Promise<void> {
     const { signal } = this.#options
     const giveUp = () => {
-      this.#peers?.giveUp()
+      this.#control?.giveUp()
       this.#coordination?.giveUp()
     }
     signal?.addEventListener('abort', giveUp)
@@ -192,28 +163,27 @@ class Node implements RunningNode {
     const { platform } = this.#options
     await this.#shareOpenFiles()
     const incarnationId = platform.random.uuid()
-    const peers = await this.#openPeers(incarnationId)
     this.#checkGoesOn()
-    const identity = await peers?.identify()
+    const control = this.#openControlPlane(incarnationId)
+    const identity = await control.identify()
     this.#checkGoesOn()
     const logs = await this.#openLogs(identity)
     this.#checkGoesOn()
-    const coordination = await this.#openCoordination({ logs, peers, identity, incarnationId })
+    const coordination = await this.#openCoordination(control, logs)
     this.#checkGoesOn()
-    const parts = { logs, peers, coordination, incarnationId }
+    const parts = { logs, control, coordination, incarnationId, endpoint: identity?.endpoint }
     await (this.#config.roles.broker ? this.#startBroker(parts) : this.#startController(parts))
   }
 
   /** A node that only votes, and leads. */
-  async #startController({ peers, coordination }: Parts): Promise<void> {
-    const reports = this.#reportWaiting(peers)
+  async #startController({ control, coordination, endpoint }: Parts): Promise<void> {
+    const reports = this.#reportWaiting(control)
     await coordination.startWithoutBroker().finally(() => reports.stop())
     this.#stops.push(() => coordination.handOver())
-    const endpoint = peers?.endpoint
     this.#options.logger.info({ nodeId: this.brokerId, clusterId: this.#clusterId, endpoint }, 'controller started')
   }
 
-  async #startBroker({ logs, peers, coordination, incarnationId }: Parts): Promise<void> {
+  async #startBroker({ logs, control, coordination, incarnationId }: Parts): Promise<void> {
     const { platform, logger, topics = [], time } = this.#options
     const { values } = this.#config
     const waitPlatform = time === undefined ? platform : { ...platform, ...time.waits }
@@ -291,7 +261,7 @@ class Node implements RunningNode {
       this.#applyConfig(image, server, logs, quotas)
       observation.onChange()
     })
-    const reports = this.#reportWaiting(peers)
+    const reports = this.#reportWaiting(control)
     const started = coordination.start({
       brokerId: this.brokerId,
       incarnationId,
@@ -318,15 +288,25 @@ class Node implements RunningNode {
   }
 
   /** Says, every few seconds until it is stopped, that this node waits for others. */
-  #reportWaiting(peers: NodePeers | undefined): { stop(): void } {
+  #reportWaiting(control: ControlPlane): { stop(): void } {
     const { platform, logger } = this.#options
+    let isOver = false
+    const report = async (): Promise<void> => {
+      const waitsFor = await control.unreached()
+      if (!isOver) logger.info({ waitsFor }, 'node waits for a controller')
+    }
     const schedule = (delayMs: number): Timer =>
       platform.timers.set(delayMs, () => {
-        logger.info({ waitsFor: peers?.unreached() }, 'node waits for a controller')
+        report().catch(() => undefined) // its fault is told elsewhere
         timer = schedule(waitReportIntervalMs)
       })
     let timer = schedule(waitReportDelayMs)
-    return { stop: () => timer.cancel() }
+    return {
+      stop: () => {
+        isOver = true
+        timer.cancel()
+      },
+    }
   }
 
   reset(options: ResetOptions = {}): Promise<void> {
@@ -377,15 +357,25 @@ class Node implements RunningNode {
     if (isTight) logger.warn({ limit, maxFiles, maxConnections, advice }, 'few files may be open at a time')
   }
 
-  /** Undefined for a node alone. It listens from now on: the voters of a new cluster have to find each other first. */
-  async #openPeers(incarnationId: Uuid): Promise<NodePeers | undefined> {
-    const { platform, logger, loadPeerServices = () => loadGrpcServices(this.#config, platform) } = this.#options
-    if (this.#config.isAlone) return undefined
-    const peers = new NodePeers(this.#config, platform, logger, await loadPeerServices(), incarnationId)
-    this.#peers = peers
-    this.#stops.push(() => peers.stop())
-    await peers.listen()
-    return peers
+  #openControlPlane(incarnationId: Uuid): ControlPlane {
+    const { platform, logger, openRaftStorage, loadPeerServices, onRaft, threads } = this.#options
+    const config = controlConfigOf(this.#config)
+    const control =
+      threads !== undefined && !config.isAlone
+        ? new ControlThread({ config, threads, logger, incarnationId })
+        : new LocalControlPlane({
+            config,
+            platform,
+            logger,
+            incarnationId,
+            openRaftStorage,
+            loadPeerServices,
+            ...(onRaft === undefined ? {} : { onRaft }),
+            scheduleSync: (work) => this.#scheduler.run('raft', work),
+          })
+    this.#control = control
+    this.#stops.push(() => control.stop())
+    return control
   }
 
   async #openLogs(identity: StartingIdentity | undefined): Promise<LogManager> {
@@ -408,138 +398,24 @@ class Node implements RunningNode {
     return logs
   }
 
-  async #openCoordination({
-    logs,
-    peers,
-    identity,
-    incarnationId,
-  }: Omit<Parts, 'coordination'> & { readonly identity: StartingIdentity | undefined }): Promise<RaftCoordination> {
-    const { platform, logger, openRaftStorage } = this.#options
+  async #openCoordination(control: ControlPlane, logs: LogManager): Promise<Coordination> {
+    const { platform, logger } = this.#options
     const { values } = this.#config
-    const id = this.brokerId as number as NodeId
-    const directoryId = logs.metadataDirectoryId
-    const storage = await openRaftStorage({
-      directory: join(logs.metadataDirectory, metadataLogFolder),
-      platform,
-      scheduleSync: (work) => this.#scheduler.run('raft', work),
-      bootstrap: bootstrapOf(logs, identity, { id, directoryId }),
-    })
-    const raft = new RaftNode({
-      id,
-      directoryId,
-      storage,
-      transport: peers?.transport,
-      platform,
-      logger: logger.child({ part: 'raft' }),
-      tickMs: raftTickMs,
-      config: {
-        electionTicks: ticksOf(values.controllerQuorumFetchTimeoutMs),
-        campaignTicks: ticksOf(values.controllerQuorumElectionTimeoutMs),
-      },
-    })
-    this.#stops.push(() => raft.stop())
-    checkVoters(raft.state.membership, this.#config)
-    this.#options.onRaft?.(raft, directoryId)
-    const calls =
-      peers === undefined
-        ? undefined
-        : new ControllerCalls({ ...peers.services, brokerId: this.brokerId, clusterId: () => this.#clusterId })
-    const isDefault = this.#config.entries.get('offsets.topic.replication.factor')?.source === 'default'
+    const { clusterId, metadataDirectory, metadataDirectoryId, isEmpty } = logs
+    const quorum = await control.open({ clusterId, metadataDirectory, metadataDirectoryId, areEmpty: isEmpty })
     const coordination = createRaftCoordination({
-      raft,
-      ...(calls === undefined || peers === undefined
-        ? {}
-        : { remote: remoteControllers(peers, calls), contacts: () => contactsOf(peers) }),
-      ...(peers?.endpoint === undefined
-        ? {}
-        : { asController: this.#asController(peers.endpoint, directoryId, incarnationId) }),
+      quorum,
       platform,
       logger: logger.child({ part: 'coordination' }),
       brokerId: this.brokerId,
-      clusterId: this.#clusterId,
-      controller: {
-        defaultPartitionCount: values.numPartitions,
-        defaultReplicationFactor: values.defaultReplicationFactor,
-        topicDeletionEnabled: values.deleteTopicEnable,
-        defaultMinInSyncReplicas: values.minInsyncReplicas,
-        uncleanLeaderElectionEnabled: values.uncleanLeaderElectionEnable,
-        nodeId: this.brokerId,
-        growingTopics: new Map(isDefault ? [[groupTopic, grownReplicationFactor]] : []),
-        fixedTopics: new Set([groupTopic]),
-      },
-      configRules: {
-        topicFault: validateTopicOverrides,
-        brokerFault: validateDynamicConfig,
-        listDefault: listDefaultOf,
-      },
       heartbeatIntervalMs: values.brokerHeartbeatIntervalMs,
       sessionTimeoutMs: values.brokerSessionTimeoutMs,
       logDirectories: () => directoryStates(logs),
-      leaderBalanceIntervalMs: values.autoLeaderRebalanceEnable
-        ? Math.min(values.leaderImbalanceCheckIntervalSeconds * 1000, maxTimerMs)
-        : undefined,
-      maxBytesBetweenSnapshots: values.metadataLogMaxRecordBytesBetweenSnapshots,
-      maxSnapshotIntervalMs: values.metadataLogMaxSnapshotIntervalMs,
     })
     this.#coordination = coordination
     coordination.onFault((error) => this.#fail(error))
-    if (peers !== undefined) {
-      peers.findLeaderFor(raft)
-      await peers.forgetForming()
-      peers.formatted(this.#clusterId, raft.state.membership.voters)
-      peers.serve(
-        (request) => answerController(request, peers.services.messages, coordination.controller, this.#clusterId),
-        () => ({ ...raft.state, voters: raft.state.membership.voters }),
-      )
-      peers.transport.onPeers({
-        onConnected: (node) => coordination.onNodeConnected(node as number as BrokerId),
-        onCrashed: (node) => coordination.onNodeCrashed(node as number as BrokerId),
-      })
-      const watch = peers.watchBrokers({
-        placeOf: (node, run) => brokerPlaceOf(coordination.image, node, run, values.interBrokerListenerName),
-        onConnected: (node) => coordination.onNodeConnected(node as BrokerId),
-        onCrashed: (node) => coordination.onNodeCrashed(node as BrokerId),
-      })
-      coordination.onMetadata(({ changedBrokers }) => {
-        if (changedBrokers.size > 0) watch.look()
-      })
-    }
     this.#stops.push(() => coordination.stop())
-    if (identity?.voters?.[0]?.id === id) this.#electFirst(raft)
     return coordination
-  }
-
-  #asController(
-    endpoint: string,
-    directoryId: Uuid,
-    incarnationId: Uuid,
-  ): NonNullable<RaftCoordinationOptions['asController']> {
-    const { values, quorumVoters, controllerListeners } = this.#config
-    const endpoints = controllerListeners.map(
-      ({ name, host, port, advertisedHost, advertisedPort, securityProtocol }) => {
-        return { name, host: advertisedHost ?? host, port: advertisedPort ?? port, securityProtocol }
-      },
-    )
-    return {
-      registration: {
-        controllerId: this.brokerId,
-        incarnationId,
-        clusterId: this.#clusterId,
-        endpoints,
-        features: supportedFeatures,
-      },
-      directoryId,
-      endpoint,
-      joins: values.controllerQuorumAutoJoinEnable && quorumVoters.length === 0,
-    }
-  }
-
-  /** Whoever formed the cluster need not wait for silence, since nobody leads it yet: it asks until the others are up. */
-  #electFirst(raft: RaftNode, attempts = maxFirstElections): void {
-    const { term, leaderId } = raft.state
-    if (term > 0 || leaderId !== null || attempts === 0 || this.#stopping !== undefined) return
-    raft.campaign()
-    this.#options.platform.timers.set(firstElectionRetryMs, () => this.#electFirst(raft, attempts - 1))
   }
 
   #createGroups(coordination: Coordination, replicas: ReplicaManager, onChange: () => void): GroupCoordinator {
@@ -671,82 +547,6 @@ class Gate implements RequestHandler {
     if (this.#opening === undefined) return this.#handler.handle(frame, connection)
     return this.#opening.promise.then(() => this.handle(frame, connection))
   }
-}
-
-/** The voters that an empty metadata log begins with; undefined where there must be a log already. */
-function bootstrapOf(logs: LogManager, identity: StartingIdentity | undefined, self: Voter): Membership | undefined {
-  if (identity !== undefined) return identity.voters === undefined ? undefined : { voters: identity.voters }
-  // Partitions without the metadata that names them mean that the metadata log is lost: never start a new one beside them.
-  return logs.isEmpty ? { voters: [self] } : undefined
-}
-
-/**
- * The log says who votes, and `controller.quorum.voters` where it is set, or a node is alone: they have to mean the same. A log without
- * voters is that of a node that follows until it is told. Throws `CoordinationError`.
- */
-function checkVoters({ voters }: Membership, { quorumVoters, nodeId, isAlone }: ParsedConfig): void {
-  if (voters.length === 0 || (quorumVoters.length === 0 && !isAlone)) return
-  const inLog = voters.map(({ id }) => id as number).sort((a, b) => a - b)
-  const named = quorumVoters.map((voter) => voter.nodeId)
-  const inSettings = (named.length === 0 ? [nodeId as number] : named).sort((a, b) => a - b)
-  if (inLog.join() === inSettings.join()) return
-  const settings = `controller.quorum.voters ${named.length === 0 ? 'is not set, which means' : 'names'} ${inSettings.join(', ')}`
-  const advice = 'controller.quorum.bootstrap.servers in its place is for a cluster whose voters change'
-  throw new CoordinationError(
-    'wrong-cluster',
-    `${settings}, but the cluster has the voters ${inLog.join(', ')}; ${advice}`,
-  )
-}
-
-/** Of the Raft clock; at least as many as let it tell a slow leader from none. */
-function ticksOf(ms: number): number {
-  return Math.max(minElectionTicks, Math.ceil(ms / raftTickMs))
-}
-
-/** Throws `ConfigError` for keys and certificates that can't be used. */
-async function loadGrpcServices({ controllerTls, roles }: ParsedConfig, platform: Platform): Promise<PeerServices> {
-  const { files, clock } = platform
-  const tls =
-    controllerTls === undefined
-      ? undefined
-      : await loadTls(controllerTls, { files, nowMs: clock.now(), listens: roles.controller })
-  const [network, messages] = await Promise.all([loadGrpcNetwork(tls), loadNodeMessages()])
-  return { network, messages }
-}
-
-function remoteControllers(peers: NodePeers, calls: ControllerCalls): RemoteControllers {
-  return {
-    async ask(controller, kind, request, timeoutMs) {
-      const target = peers.targetOf(controller)
-      if (target === undefined) throw new RpcError('unavailable', `Nobody knows where node ${controller} is`)
-      return await calls.ask(target, kind, request, timeoutMs)
-    },
-  }
-}
-
-function contactsOf(peers: NodePeers): PeerContact[] {
-  return peers.transport.signs.map(({ id, ...sign }) => ({ brokerId: id as number as BrokerId, ...sign }))
-}
-
-/**
- * Where a run of a broker listens for other brokers; undefined where that run is not registered, or is reached wherever it was dialled.
- * Controllers may not know which listener brokers use: then it is the first.
- */
-function brokerPlaceOf(
-  image: MetadataImage,
-  node: number,
-  run: Uuid,
-  listenerName: string | null,
-): Endpoint | undefined {
-  const broker = image.cluster.broker(node as BrokerId)
-  if (broker === undefined || broker.incarnationId !== run) return undefined
-  const wanted = listenerName?.toUpperCase()
-  const endpoint = broker.endpoints.find(({ name }) => name === wanted) ?? broker.endpoints[0]
-  return endpoint === undefined || isEveryAddress(endpoint.host) ? undefined : endpoint
-}
-
-function isEveryAddress(host: string): boolean {
-  return host === '::' || host === '0.0.0.0' || host === ''
 }
 
 /** Directories that could not even be opened have no id, and are not registered. */

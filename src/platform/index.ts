@@ -8,7 +8,7 @@
  *   errors.ts       what they throw
  *   replace-file.ts a small file as a whole, over the port
  *   waiting.ts      pauses and turns of the event loop, over the port
- *   real/           Node: `createRealPlatform`
+ *   real/           Node: `createRealPlatform`, `createRealThreads`
  *   memory/         files that live as long as the process: `createMemoryFiles`
  *   manual/         Node, with a clock that a test moves: `createManualPlatform`
  *   simulated/      virtual time, network and disk from a seed: a face of its own, so that a node does not load it
@@ -45,10 +45,15 @@ export type {
   Random,
   Socket,
   SocketHandlers,
+  Thread,
+  ThreadPort,
+  ThreadProgram,
+  Threads,
   Timer,
   Timers,
 } from './ports.ts'
 export { directoryLockHolder } from './real/directory-lock.ts'
 export { createRealPlatform } from './real/real-platform.ts'
+export { createRealThreads } from './real/threads.ts'
 export { replaceFile } from './replace-file.ts'
 export { nextTurn, pause } from './waiting.ts'

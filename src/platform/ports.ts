@@ -197,3 +197,40 @@ export interface OffloadTask<Input, Output> {
   readonly name: string
   readonly run: (input: Input) => Output
 }
+
+/**
+ * Threads of the system, each with an event loop of its own: for a part of a node that must get its turns whatever the others do.
+ * No part of `Platform`: a simulated world has none, and whoever is in one has them on its event loop.
+ */
+export interface Threads {
+  /** `input` is structured-cloned. What keeps the program from starting is the thread's end. */
+  start<Input>(program: ThreadProgram<Input>, input: Input): Thread
+}
+
+/** A program that a thread can load by itself, as it does an `OffloadTask`. */
+export interface ThreadProgram<Input> {
+  /** `import.meta.url` of the module that exports the program under `name`. */
+  readonly module: string
+  readonly name: string
+  /** Runs in the thread, which goes on until it is stopped. What nobody in it catches ends it. */
+  readonly run: (port: ThreadPort, input: Input) => void
+}
+
+/** One end of the way between a thread and who started it. */
+export interface ThreadPort {
+  /**
+   * Messages are structured-cloned, and come in order; those of a thread that ended are dropped. The memory of `moved` goes over,
+   * and is gone here. Throws for what can't be cloned.
+   */
+  post(message: unknown, moved?: readonly ArrayBuffer[]): void
+  /** Once. Messages wait for it. */
+  onMessage(listener: (message: unknown) => void): void
+}
+
+/** A thread, for who started it. It keeps the process alive. */
+export interface Thread extends ThreadPort {
+  /** Called once, when it has ended, after all its messages; `error`: what nobody in it caught. */
+  onEnd(listener: (error: Error | undefined) => void): void
+  /** Ends it wherever it is. Resolves when it has ended. */
+  stop(): Promise<void>
+}

@@ -3,6 +3,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePorts } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 import { type Outcome, type RunningProgram, runProgram, startProgram } from '../support/programs.ts'
 import { readmeExample, root } from '../support/readme.ts'
@@ -154,6 +155,24 @@ describe('the installed package', () => {
     const { exitCode, stdout, output } = await node(path)
     expect(exitCode, output).toBe(0)
     expect(stdout).toContain('a record without a key is refused')
+  })
+
+  test('starts a node among others, with its control plane in a thread', async ({ skip }) => {
+    skip(missing !== undefined, missing)
+    const [ports] = await freePorts(1)
+    const overrides = [
+      `log.dirs=${join(folder.path, 'quorum')}`,
+      `listeners=PLAINTEXT://127.0.0.1:${ports!.client},CONTROLLER://127.0.0.1:${ports!.controller}`,
+      'controller.listener.names=CONTROLLER',
+      `controller.quorum.bootstrap.servers=127.0.0.1:${ports!.controller}`,
+    ]
+    const args = ['start', '--log-format', 'json', ...overrides.flatMap((each) => ['--override', each])]
+    const voter = startProgram(installed('.bin/rookery'), args)
+    await voter.until(({ stdout }) => stdout.includes('node started'), 'it serves')
+    expect(voter.stdout).toContain('became the controller')
+    voter.kill('SIGTERM')
+    const { exitCode, output } = await voter.ended()
+    expect(exitCode, output).toBe(0)
   })
 
   describe('as a program', () => {

@@ -45,6 +45,9 @@ export interface ClusterOptions {
   /** In place of `controller.quorum.voters`: where these nodes are is in `controller.quorum.bootstrap.servers`. */
   readonly bootstrapIds?: readonly number[]
   readonly config?: Readonly<Record<string, string | number>>
+  /** See `BrokerProcessOptions`. */
+  readonly nodeOptions?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** A cluster of `rookery start` processes; their ids are 1, 2, 3, ... */
@@ -57,6 +60,7 @@ export class ClusterProcesses implements AsyncDisposable {
   readonly #bootstrapIds: readonly number[] | undefined
   readonly #config: Readonly<Record<string, string | number>>
   readonly #nodes = new Map<number, BrokerProcess>()
+  readonly #processOptions: Pick<ClusterOptions, 'nodeOptions' | 'env'>
   readonly #dispose: () => PromiseLike<void>
 
   /** Folders and ports; nothing runs yet. */
@@ -82,7 +86,7 @@ export class ClusterProcesses implements AsyncDisposable {
   private constructor(
     folder: string,
     ports: readonly NodePorts[],
-    { config = {}, controllerCount, bootstrapIds }: ClusterOptions,
+    { config = {}, controllerCount, bootstrapIds, nodeOptions = [], env = {} }: ClusterOptions,
     dispose: () => PromiseLike<void>,
   ) {
     this.folder = folder
@@ -92,6 +96,7 @@ export class ClusterProcesses implements AsyncDisposable {
     this.#bootstrapIds = bootstrapIds
     this.brokerIds = this.ids.slice(controllerCount ?? 0)
     this.#config = config
+    this.#processOptions = { nodeOptions, env }
     this.#dispose = dispose
   }
 
@@ -110,6 +115,7 @@ export class ClusterProcesses implements AsyncDisposable {
       folder: join(this.folder, `node-${id}`),
       listeners: this.#listeners(id),
       config: { ...this.#ownConfig(id), ...this.#config, ...config },
+      ...this.#processOptions,
     })
     this.#nodes.set(id, process)
     return process
@@ -163,11 +169,17 @@ export class ClusterProcesses implements AsyncDisposable {
 
   /** The controller as node `id` sees it; -1 when there is none. */
   async controller(id: number): Promise<number> {
+    return (await this.leadership(id)).leaderId
+  }
+
+  /** Who leads the quorum, and in which term, as it told node `id` now; -1 where nobody does. */
+  async leadership(id: number): Promise<{ readonly leaderId: number; readonly term: number }> {
     return await this.with(id, async (client) => {
       const { errorCode, topics } = await client.request(apis.DescribeQuorum, 0, {
         topics: [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }],
       })
-      return errorCode === ErrorCode.NONE ? (topics[0]?.partitions[0]?.leaderId ?? -1) : -1
+      const { leaderId, leaderEpoch } = topics[0]?.partitions[0] ?? { leaderId: -1, leaderEpoch: -1 }
+      return errorCode === ErrorCode.NONE ? { leaderId, term: leaderEpoch } : { leaderId: -1, term: -1 }
     })
   }
 

@@ -12,7 +12,7 @@ import {
   raftStorageOnDisk,
   startNode,
 } from '../../node/index.ts'
-import { createRealPlatform, type Platform } from '../../platform/index.ts'
+import { createRealPlatform, createRealThreads, type Platform } from '../../platform/index.ts'
 import { createLogger, type Logger, type LogLevel } from '../../telemetry/index.ts'
 import { exitCodes } from '../exit.ts'
 import { reportOf } from '../fault-report.ts'
@@ -63,6 +63,7 @@ export async function start(options: StartOptions): Promise<void> {
     topics,
     poolThreads: poolThreads(process.env.UV_THREADPOOL_SIZE),
     openRaftStorage: raftStorageOnDisk,
+    threads: createRealThreads(),
   })
   if (node === undefined) return
   if (format === 'human') process.stdout.write(banner(config, node, options.version))

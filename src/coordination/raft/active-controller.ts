@@ -39,8 +39,8 @@ export interface ActiveControllerOptions {
   readonly settings: ControllerSettings
   readonly configRules: ConfigRules
   readonly clusterId: string
-  /** The broker of this very process: it lives as long as the controller does. */
-  readonly localBrokerId: BrokerId
+  /** The broker on this very event loop: it lives as long as the controller does. Undefined where they have a thread each. */
+  readonly localBrokerId: BrokerId | undefined
   readonly sessionTimeoutMs: number
   /** A decision that nobody asked for has a bug: there is no request to reject with it. */
   readonly onFault: (error: unknown) => void

@@ -13,34 +13,25 @@ import type { Entry, Snapshot } from '../../raft/index.ts'
 import { CoordinationError } from '../coordination-error.ts'
 import { decodeSnapshot } from './metadata-snapshot.ts'
 
-/**
- * Turns what the quorum committed into images, and hands them on. `applied` is the latest; `published` the latest that was
- * handed on. They differ only before `beginPublishing`, while the node catches up: what its last run left is not to be acted on.
- */
+/** Turns what the quorum committed into images, and hands each step on. Throws what it finds wrong with it, and what `onStep` throws. */
 export class MetadataLoader {
   readonly #clusterId: string
-  readonly #publish: (delta: MetadataDelta, image: MetadataImage) => void
-  #applied: MetadataImage = emptyImage
-  #published: MetadataImage = emptyImage
-  #isPublishing: boolean = false
+  readonly #onStep: (delta: MetadataDelta, image: MetadataImage) => void
+  #image: MetadataImage = emptyImage
 
   /** `clusterId`: the one that this node belongs to. */
-  constructor(clusterId: string, publish: (delta: MetadataDelta, image: MetadataImage) => void) {
+  constructor(clusterId: string, onStep: (delta: MetadataDelta, image: MetadataImage) => void) {
     this.#clusterId = clusterId
-    this.#publish = publish
+    this.#onStep = onStep
   }
 
-  get applied(): MetadataImage {
-    return this.#applied
-  }
-
-  get published(): MetadataImage {
-    return this.#published
+  get image(): MetadataImage {
+    return this.#image
   }
 
   /** Entries that follow on what is applied; they become one step. */
   onCommitted(entries: readonly Entry[]): void {
-    const builder = new MetadataDeltaBuilder(this.#applied)
+    const builder = new MetadataDeltaBuilder(this.#image)
     for (const entry of entries) {
       if (entry.type === 'data') for (const record of decodeRecords(entry.data)) builder.replay(record)
     }
@@ -51,27 +42,15 @@ export class MetadataLoader {
   }
 
   /** Replaces everything. */
-  onSnapshot({ index, term, data }: Snapshot): void {
+  onSnapshot({ index, term, data }: Pick<Snapshot, 'index' | 'term' | 'data'>): void {
     const image = imageOfSnapshot(decodeSnapshot(data), index, term)
-    this.#apply(snapshotDelta(this.#applied, image), image)
-  }
-
-  /** Hands on what is applied, as a whole, and from then on each step. */
-  beginPublishing(): void {
-    if (this.#isPublishing) return
-    this.#isPublishing = true
-    this.#handOn(snapshotDelta(this.#published, this.#applied), this.#applied)
+    this.#apply(snapshotDelta(this.#image, image), image)
   }
 
   #apply(delta: MetadataDelta, image: MetadataImage): void {
     this.#check(image)
-    this.#applied = image
-    if (this.#isPublishing) this.#handOn(delta, image)
-  }
-
-  #handOn(delta: MetadataDelta, image: MetadataImage): void {
-    this.#published = image
-    this.#publish(delta, image)
+    this.#image = image
+    this.#onStep(delta, image)
   }
 
   #check({ clusterId, features }: MetadataImage): void {

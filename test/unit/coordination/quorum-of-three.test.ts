@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { BrokerId } from '../../../src/base/index.ts'
 import {
+  type Coordination,
   CoordinationError,
   createRaftCoordination,
+  LocalQuorum,
   type PeerContact,
-  type RaftCoordination,
   type RemoteControllers,
 } from '../../../src/coordination/index.ts'
 import { createSimulation, type Simulation } from '../../../src/platform/simulated/index.ts'
@@ -18,7 +19,8 @@ import { newRun, newTopic } from './support.ts'
 interface Member {
   readonly id: number
   readonly raft: RaftNode
-  readonly coordination: RaftCoordination
+  readonly quorum: LocalQuorum
+  readonly coordination: Coordination
 }
 
 /** How nodes reach controllers on others. */
@@ -39,22 +41,20 @@ async function threeNodes(
     const storage = await simulation.run(openMemoryStorage({ timers: platform.timers, bootstrap: { voters } }))
     const transport = hub.transportOf(id)
     const raft = new RaftNode({ id, directoryId, storage, transport, platform, logger: silentLogger })
-    const coordination = createRaftCoordination({
+    const both = { platform, logger: silentLogger, brokerId: id as number as BrokerId, sessionTimeoutMs: 3000 }
+    const quorum = new LocalQuorum({
+      ...both,
       raft,
       contacts,
       ...(remote === undefined ? {} : { remote: remote(members) }),
-      platform,
-      logger: silentLogger,
-      brokerId: id as number as BrokerId,
       clusterId: 'test-cluster',
       controller: settings,
       configRules: anyConfig,
-      heartbeatIntervalMs: 500,
-      sessionTimeoutMs: 3000,
       maxBytesBetweenSnapshots: 20 << 20,
       maxSnapshotIntervalMs: 0,
     })
-    members.push({ id, raft, coordination })
+    const coordination = createRaftCoordination({ ...both, quorum, heartbeatIntervalMs: 500 })
+    members.push({ id, raft, quorum, coordination })
     const registration = { ...newRun(platform), brokerId: id as number as BrokerId }
     void coordination.start(registration).catch(() => undefined)
   }
@@ -80,7 +80,7 @@ describe('three nodes', () => {
     const remote: Remote = (members) => ({
       ask: async (controller, kind, request) => {
         const found = members.find(({ id }) => id === controller)!
-        const answer = await found.coordination.controller.ask(kind, request)
+        const answer = await found.quorum.controller.ask(kind, request)
         return hung === controller ? await new Promise<never>(() => undefined) : answer
       },
     })

@@ -332,6 +332,28 @@ describe('Raft coordination of one node', () => {
   })
 })
 
+describe('a broker beside the controller that says nothing any more', () => {
+  const isFenced = ({ coordination }: TestNode) => coordination.image.cluster.broker(localId)?.fenced
+
+  test('is fenced when its session ends, where it has an event loop of its own, and is back when it speaks again', async () => {
+    const world = newWorld()
+    const node = await startNode(world, { isBrokerApart: true, heartbeatIntervalMs: 60_000 })
+    expect(isFenced(node)).toBe(false)
+    await world.simulation.runFor(8_000)
+    expect(isFenced(node)).toBe(false)
+    await world.simulation.runFor(4_000)
+    expect(isFenced(node)).toBe(true)
+    await world.simulation.runUntil(() => isFenced(node) === false)
+  })
+
+  test('is left alone where both hang together', async () => {
+    const world = newWorld()
+    const node = await startNode(world, { heartbeatIntervalMs: 60_000 })
+    await world.simulation.runFor(50_000)
+    expect(isFenced(node)).toBe(false)
+  })
+})
+
 describe('producer ids', () => {
   test('come in blocks that never overlap, over crashes too', async () => {
     const world = newWorld()

@@ -3,6 +3,8 @@ import type { BrokerRegistration } from '../../../src/controller/index.ts'
 import {
   type Coordination,
   createRaftCoordination,
+  LocalQuorum,
+  type LocalQuorumOptions,
   type RaftCoordinationOptions,
 } from '../../../src/coordination/index.ts'
 import { supportedFeatures } from '../../../src/metadata/index.ts'
@@ -76,7 +78,7 @@ export interface TestNode {
 export async function nodeOn(
   disk: TestDisk,
   platform: Platform,
-  options: Partial<RaftCoordinationOptions> = {},
+  options: Partial<LocalQuorumOptions & RaftCoordinationOptions> = {},
 ): Promise<TestNode> {
   const bootstrap = { voters: [{ id: raftId, directoryId: platform.random.uuid() }] }
   const store = disk.open()
@@ -90,20 +92,24 @@ export async function nodeOn(
     logger: silentLogger,
     keptEntries: 0,
   })
-  const coordination = createRaftCoordination({
-    raft,
+  const both = {
     platform,
     logger: silentLogger,
     brokerId: localId,
+    heartbeatIntervalMs: 2000,
+    sessionTimeoutMs: 9000,
+    ...options,
+  }
+  const quorum = new LocalQuorum({
+    raft,
     clusterId: 'test-cluster',
     controller: settings,
     configRules: anyConfig,
-    heartbeatIntervalMs: 2000,
-    sessionTimeoutMs: 9000,
     maxBytesBetweenSnapshots: 20 << 20,
     maxSnapshotIntervalMs: 0,
-    ...options,
+    ...both,
   })
+  const coordination = createRaftCoordination({ quorum, ...both })
   return { coordination, raft, storage }
 }
 

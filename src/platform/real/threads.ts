@@ -1,0 +1,45 @@
+import nodeModule from 'node:module'
+import { dirname } from 'node:path'
+import type { Thread, ThreadProgram, Threads } from '../ports.ts'
+
+/** What a thread begins with. */
+export interface ThreadStart {
+  readonly module: string
+  readonly name: string
+  readonly input: unknown
+  /** Of whoever starts it, where it has one: the thread loads much of the same. */
+  readonly compileCache: string | undefined
+}
+
+/** Worker threads of Node, which is asked for them with the first. */
+export function createRealThreads(): Threads {
+  return { start: startThread }
+}
+
+function startThread<Input>({ module, name }: ThreadProgram<Input>, input: Input): Thread {
+  const { Worker } = process.getBuiltinModule('node:worker_threads')
+  const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.')) // .ts in development, .js when compiled
+  const cacheOfVersion = nodeModule.getCompileCacheDir()
+  const compileCache = cacheOfVersion === undefined ? undefined : dirname(cacheOfVersion)
+  const worker = new Worker(new URL(`./thread-main${extension}`, import.meta.url), {
+    execArgv: [],
+    name,
+    workerData: { module, name, input, compileCache } satisfies ThreadStart,
+  })
+  let error: Error | undefined
+  worker.on('error', (cause) => {
+    error = cause instanceof Error ? cause : new Error(String(cause))
+  })
+  return {
+    post: (message, moved = []) => worker.postMessage(message, moved),
+    onMessage: (listener) => {
+      worker.on('message', listener)
+    },
+    onEnd: (listener) => {
+      worker.on('exit', () => listener(error))
+    },
+    stop: async () => {
+      await worker.terminate()
+    },
+  }
+}
