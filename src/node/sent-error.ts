@@ -1,4 +1,5 @@
 import { AssertionError, messageOf } from '../base/index.ts'
+import { ConfigError } from '../config/index.ts'
 import { CoordinationError } from '../coordination/index.ts'
 import { ClusterIdMismatchError, StorageError } from '../log/index.ts'
 import { MetadataFormatError } from '../metadata/index.ts'
@@ -21,6 +22,7 @@ const classes: ReadonlyMap<string, { readonly prototype: Error }> = new Map(
   [
     AssertionError,
     ClusterIdMismatchError,
+    ConfigError,
     CoordinationError,
     DirectoryLockedError,
     FileError,
@@ -38,8 +40,9 @@ export function sentError(error: unknown, causes = maxCauses): SentError {
   if (!(error instanceof Error))
     return { name: 'Error', message: messageOf(error), stack: undefined, fields: {}, cause: undefined }
   const { name, message, stack, cause } = error
-  const isPlain = (value: unknown) => ['string', 'number', 'boolean'].includes(typeof value)
-  const fields = Object.fromEntries(Object.entries(error).filter(([key, value]) => key !== 'name' && isPlain(value)))
+  const fields = Object.fromEntries(
+    Object.entries(error).filter(([key, value]) => key !== 'name' && (isScalar(value) || isTable(value))),
+  )
   const isLast = cause === undefined || causes === 0
   return { name, message, stack, fields, cause: isLast ? undefined : sentError(cause, causes - 1) }
 }
@@ -53,4 +56,13 @@ export function receivedError({ name, message, stack, fields, cause }: SentError
   error.name = name
   if (stack !== undefined) error.stack = stack
   return error
+}
+
+function isScalar(value: unknown): boolean {
+  return ['string', 'number', 'boolean'].includes(typeof value)
+}
+
+/** A list of records, as the problems of a `ConfigError`. */
+function isTable(value: unknown): boolean {
+  return Array.isArray(value) && value.every((row) => Object.values(row as object).every(isScalar))
 }

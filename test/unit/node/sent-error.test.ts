@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { AssertionError } from '../../../src/base/index.ts'
 import { reportOf } from '../../../src/cli/fault-report.ts'
+import { ConfigError } from '../../../src/config/index.ts'
 import { CoordinationError } from '../../../src/coordination/index.ts'
 import { ClusterIdMismatchError, StorageError } from '../../../src/log/index.ts'
 import { MetadataFormatError } from '../../../src/metadata/index.ts'
@@ -15,6 +16,10 @@ describe('an error that is sent', () => {
   test.each([
     new AssertionError('a bug'),
     new ClusterIdMismatchError('cluster.id', '/data', 'a', 'b'),
+    new ConfigError([
+      { key: 'ssl.keystore.location', message: 'It has expired' },
+      { key: 'ssl.keystore.type', message: 'Unknown' },
+    ]),
     new CoordinationError('wrong-cluster', 'Another cluster'),
     new DirectoryLockedError('/data', 7, false),
     new FileError('write', '/data/log', 'ENOSPC'),
