@@ -252,7 +252,7 @@ describe('rookery consume', () => {
     await produce('before\n')
     for (const each of consumers) await each.untilSays('before')
     await first.stop()
-    for (const each of consumers) await each.untilSays('Trying again for 30 s')
+    for (const each of consumers) await each.untilSays('Trying again for 2')
     await using _second = await startBroker({ topics: ['lasting'], port })
     await produce('after\nand after\n')
     for (const each of consumers) {
