@@ -86,6 +86,6 @@ export class Patience {
   }
 }
 
-export function isConnectionFault(error: unknown): boolean {
+export function isConnectionFault(error: unknown): error is NetworkError | KafkaClientError {
   return error instanceof NetworkError || error instanceof KafkaClientError
 }

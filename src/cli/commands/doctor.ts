@@ -45,7 +45,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
       await check('versions', async () => [checkVersions(await cluster.any())])
       await check('reach', () => checkAdvertised(cluster, options.bootstrapServer, timeoutMs))
       await check('clock', async () => [await checkClock(cluster)])
-      await check('partitions', async () => checkPartitions(await cluster.allTopics()))
+      await check('partitions', async () => checkPartitions(cluster, await cluster.allTopics()))
       await check('replication', async () => checkReplication(cluster, await cluster.allTopics()))
       await check('disk', () => checkDisks(cluster))
       if (config === undefined) await check('files', () => checkLocal(cluster))

@@ -165,11 +165,13 @@ function describedText({ name, partitions, configs, configSources }: TopicDescri
     { title: 'FIRST OFFSET', value: (each: (typeof partitions)[number]) => each.firstOffset },
     { title: 'END OFFSET', value: (each: (typeof partitions)[number]) => each.endOffset },
   ]
-  return `${head}${settings.map(printableLine).join('')}${table(columns, partitions)}`
+  const errors = partitions.flatMap(({ error }) => (error === null ? [] : [`${error}\n`]))
+  return `${head}${settings.map(printableLine).join('')}${table(columns, partitions)}${errors.map(printableLine).join('')}`
 }
 
-function stateOf({ leader, replicas, isr }: TopicDescription['partitions'][number]): string {
+function stateOf({ leader, replicas, isr, error }: TopicDescription['partitions'][number]): string {
   if (leader < 0) return 'offline'
+  if (error !== null) return 'failed'
   return isr.length < replicas.length ? 'under-replicated' : 'ok'
 }
 
