@@ -247,6 +247,8 @@ export interface Cluster extends AsyncDisposable {
   readonly controllerId: number | undefined
   /** The id of the node that leads the partition; undefined: none does now. */
   leaderOf(topic: string, partition: number): number | undefined
+  /** The node that leads the partition, as soon as one does. Throws `ObservationError`. */
+  waitForLeader(topic: string, partition: number, options?: { readonly timeoutMs?: number }): Promise<ClusterNode>
   /** Resolves when every partition has a leader and all its replicas in sync. Throws `ObservationError`. */
   waitForInSync(options?: { readonly timeoutMs?: number }): Promise<void>
   /** Nothing passes between the two nodes, either way, until it is healed: what they send waits. */
@@ -297,6 +299,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       return cluster.anyNode().controllerId ?? undefined
     },
     leaderOf: (topic, partition) => cluster.anyNode().observation.leaderOf(topic, partition),
+    waitForLeader: async (topic, partition, waitOptions = {}) =>
+      node(await cluster.anyNode().observation.waitForLeader(topic, partition, waitOptions)),
     waitForInSync: (waitOptions = {}) => cluster.anyNode().observation.waitForInSync(waitOptions),
     cutLink: (one, other) => cluster.cutLink(node(one).id, node(other).id),
     healLink: (one, other) => cluster.healLink(node(one).id, node(other).id),
