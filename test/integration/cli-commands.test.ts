@@ -272,10 +272,32 @@ describe('rookery offsets', () => {
     expect(await at('2026-01-01T12:00:00Z')).toEqual([0, 1])
     expect(await at('2027-01-01')).toEqual([0, 3])
     expect(await at('-1')).toEqual([0, 2])
+    expect(await at('0:0,1:-2')).toEqual([0, 1])
+    expect(await at('1:beginning')).toEqual([null, 0])
+    const missing = await rookery(withBroker(['offsets', 'spans', '--at', '2:1']))
+    expect(missing).toMatchObject({ code: 2, stderr: 'rookery: Partition 2: spans has partitions 0 to 1\n' })
     const refused = await rookery(withBroker(['offsets', 'spans', '--at', 'never']))
     expect(refused).toMatchObject({ code: 2 })
     expect(refused.stderr).toContain('--at never: allowed is latest, beginning')
   })
+})
+
+test('an offset beyond the end is told, with what a time would be', async () => {
+  await run(['topics', 'create', 'short'])
+  await run(['produce', 'short'], { input: 'a\nb\n' })
+  const said = async (code: number, ...args: string[]) => {
+    const outcome = await rookery(withBroker(args))
+    expect(outcome).toMatchObject({ code })
+    return outcome.stderr
+  }
+  const beyond = 'rookery: Offset 9999999 lies beyond the end of short-0 (END is 2); for a time write it as 2026'
+  expect(await said(0, 'offsets', 'short', '--at', '9999999')).toContain(beyond)
+  expect(await said(0, 'consume', 'short', '--from', '9999999', '--exit')).toContain(beyond)
+  const reset = ['groups', 'reset-offsets', 'shorts', '--topic', 'short', '--to']
+  expect(await said(0, ...reset, '9999999')).toContain(beyond)
+  expect(await said(0, ...reset, '1700000000000')).toContain('write it as 2023-11-14T22:13:20.000Z')
+  expect(await said(0, 'offsets', 'short', '--at', '0:2')).toBe('')
+  expect(await said(2, ...reset, '3:0')).toContain('Partition 3: there is none in short')
 })
 
 describe('rookery groups', () => {
