@@ -73,6 +73,12 @@ describe('rookery produce', () => {
     expect(await all('paced')).toBe('1\n2\n3\n')
   })
 
+  test('says nothing of its timers at a high rate', async () => {
+    const input = Array.from({ length: 3000 }, (_, i) => `${i}\n`).join('')
+    const { code, stderr } = await rookery(withBroker(['produce', 'hurried', '--rate', '4000']), { input })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '3000 records written to hurried\n' })
+  })
+
   test('sends what it has read, and says so, when it is interrupted', async () => {
     const child = spawn(process.execPath, [main, ...withBroker(['produce', 'interrupted'])], { stdio: 'pipe' })
     let stderr = ''

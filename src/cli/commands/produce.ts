@@ -174,8 +174,10 @@ class LineProducer {
     const dueMs = this.#startMs + (this.#count / rate) * 1000
     if (performance.now() >= dueMs) return
     await this.#producer.flush()
-    while (!this.#isStopped && performance.now() < dueMs) {
-      await sleep(Math.min(200, dueMs - performance.now()))
+    for (;;) {
+      const leftMs = dueMs - performance.now() // once: it may be over a moment later
+      if (this.#isStopped || leftMs <= 0) return
+      await sleep(Math.min(200, leftMs))
     }
   }
 }
