@@ -16,7 +16,7 @@ import type * as reassignCommands from './commands/reassign.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
 import type { ClusterCommandOptions } from './connect.ts'
-import { dataFormats } from './data-format.ts'
+import { dataFormats, parseSeparator } from './data-format.ts'
 import { exitCodes } from './exit.ts'
 
 /**
@@ -163,7 +163,7 @@ function addProduce(program: Command): void {
     .description('write lines of the standard input, or of a file, as records')
     .argument('<topic>')
     .option('-f, --file <file>', 'read lines from a file')
-    .option('-k, --key-separator <text>', 'a line is a key, this, and a value')
+    .option('-k, --key-separator <text>', 'a line is a key, this (\\t is a tab), and a value', parseSeparator)
     .option('--key <text>', 'the key of every record')
     .option('-H, --header <name=value>', 'a header for every record; repeatable', collect)
     .addOption(choice('--key-format <format>', 'how keys are written', dataFormats, 'text'))
@@ -195,11 +195,15 @@ function addConsume(program: Command): void {
     .option('-g, --group <group>', 'share the partitions with the members of this group, and commit what was printed')
     .option('--no-commit', "leave the group's offsets as they are")
     .option('--key <text>', 'only records with this key')
-    .option('-k, --key-separator <text>', "print each record's key and this before its value")
+    .option(
+      '-k, --key-separator <text>',
+      "print each record's key and this (\\t is a tab) before its value",
+      parseSeparator,
+    )
     .addOption(choice('--key-format <format>', 'how keys are printed', dataFormats, 'text'))
     .addOption(choice('--value-format <format>', 'how values are printed', dataFormats, 'text'))
     .option('--null <text>', 'what is printed for a key or a value that is null', 'null')
-    .option('-d, --details', 'print partition, offset, time and headers before each record')
+    .option('-d, --details', 'print partition, offset, time, key and headers before each record')
     .option(
       '-f, --format <pattern>',
       'what is printed: %t topic, %p partition, %o offset, %d time, %T the same in ms, %k key, %v value, %h headers',

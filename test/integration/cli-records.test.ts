@@ -62,7 +62,7 @@ describe('rookery produce', () => {
       'The value of Line 1',
     )
     expect(await refused(['produce', 'bytes', '--value-format', 'json'], { input: '{"a":1}\n{a}\n' })).toContain(
-      'The value of Line 2 is not JSON',
+      'The value of Line 2 is not JSON: ',
     )
   })
 
@@ -73,10 +73,29 @@ describe('rookery produce', () => {
     expect(await all('paced')).toBe('1\n2\n3\n')
   })
 
+  test('says when it made the topic, and takes a tab as kcat does', async () => {
+    const produce = () => rookery(withBroker(['produce', 'tabbed', '-k', '\\t']), { input: 'a\tb\n' })
+    expect((await produce()).stderr).toBe('Topic tabbed was created with 1 partition\n1 record written to tabbed\n')
+    expect((await produce()).stderr).toBe('1 record written to tabbed\n')
+    expect(await all('tabbed', '-k', '\\t')).toBe('a\tb\na\tb\n')
+  })
+
+  test('names the nearest topic where the broker makes none', async () => {
+    await using strict = await startBroker({ topics: ['payments'], config: { 'auto.create.topics.enable': false } })
+    const args = ['produce', 'paymnets', '-b', strict.bootstrapServers, '--timeout', '300']
+    expect(await rookery(args, { input: 'a\n' })).toMatchObject({
+      code: 1,
+      stderr: 'rookery: There is no topic paymnets. Did you mean payments?\n',
+    })
+  }, 60_000)
+
   test('says nothing of its timers at a high rate', async () => {
     const input = Array.from({ length: 3000 }, (_, i) => `${i}\n`).join('')
     const { code, stderr } = await rookery(withBroker(['produce', 'hurried', '--rate', '4000']), { input })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '3000 records written to hurried\n' })
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^.*\n3000 records written to hurried\n$/),
+    })
   })
 
   test('sends what it has read, and says so, when it is interrupted', async () => {
@@ -87,7 +106,7 @@ describe('rookery produce', () => {
     await until(async () => (await all('interrupted').catch(() => '')) === 'first\n', 'the first record')
     child.kill('SIGINT')
     await once(child, 'close')
-    expect(stderr).toBe('1 record written to interrupted\n')
+    expect(stderr).toBe('Topic interrupted was created with 1 partition\n1 record written to interrupted\n')
   })
 
   test('options that contradict each other are refused before anything is written', async () => {
