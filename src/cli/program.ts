@@ -262,9 +262,18 @@ const placesOption =
 /** What `matchingTopics` takes. */
 const topicPatterns = "names, or patterns such as 'orders-*'"
 
+const kinds = ['topic', 'broker']
+
+function oneOfKinds(text: string): string {
+  if (kinds.includes(text)) return text
+  const meant = kinds.find((each) => each[0] === text[0]?.toLowerCase())
+  const help = meant === undefined ? `Allowed choices are ${kinds.join(', ')}.` : `Did you mean ${meant}?`
+  throw new InvalidArgumentError(help)
+}
+
 function addConfigs(program: Command): void {
   const command = program.command('configs').description('describe and alter settings of topics and brokers')
-  const kind = () => new Argument('<kind>', 'of what').choices(['topic', 'broker'])
+  const kind = () => new Argument('<kind>', 'of what').choices(kinds).argParser(oneOfKinds)
   const names = () => new Argument('[topics...]', 'topics, or ids of brokers; no id is what is set for all brokers')
   connected(
     command.command('describe').description('what is set, and by whom').addArgument(kind()).addArgument(names()),

@@ -318,6 +318,11 @@ test('a topic that is mistyped is answered with the nearest name', async () => {
     ['consume', 'paymnets'],
     ['topics', 'describe', 'paymnets'],
     ['offsets', 'paymnets'],
+    ['topics', 'delete', 'paymnets', '--yes'],
+    ['topics', 'alter', 'paymnets', '--partitions', '9'],
+    ['topics', 'alter', 'paymnets', '--config', 'retention.ms=1'],
+    ['configs', 'describe', 'topic', 'paymnets'],
+    ['configs', 'alter', 'topic', 'paymnets', '--set', 'retention.ms=1'],
   ]) {
     const { code, stderr } = await rookery(withBroker(command))
     expect({ code, stderr }).toEqual({
@@ -341,4 +346,14 @@ test('topics and groups without a name are all of them', async () => {
     '[{"name":"many-a","partitions":1,"replicas":1},{"name":"many-b","partitions":1,"replicas":1}]\n',
   )
   expect(await run(['groups', 'describe'])).toMatch(/^many: Empty, lag 0, 0 members/m)
+})
+
+test('what settings are of is told when it is mistyped, and a broker that is not there', async () => {
+  const told = async (...args: string[]) => {
+    const { code, stderr } = await rookery(withBroker(['configs', 'describe', ...args]))
+    return `${code} ${stderr}`
+  }
+  expect(await told('topics')).toMatch(/^2 .*'topics'.*Did you mean topic\?/)
+  expect(await told('group')).toMatch(/^2 .*Allowed choices are topic, broker\./)
+  expect(await told('broker', '7')).toBe('1 rookery: There is no broker 7 that is up; the only broker is 1\n')
 })

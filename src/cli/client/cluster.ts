@@ -117,6 +117,16 @@ export class Cluster {
     return this.#topics.get(name) ?? (await this.retrying(() => this.#fetchTopic(name, options.create ?? false)))
   }
 
+  /** The error for a topic that isn't there, with the one that is most like it. */
+  async unknownTopic(name: string): Promise<UnknownTopicError> {
+    const { nearestOf } = await import('../../config/index.ts')
+    const nearest = nearestOf(
+      name,
+      (await this.allTopics()).map((topic) => topic.name),
+    )
+    return new UnknownTopicError(name, nearest)
+  }
+
   /** The connection to the leader of a partition. */
   async leaderOf(topic: string, partition: number): Promise<BrokerConnection> {
     return await this.#connection(this.#addressOf(await this.leaderIdOf(topic, partition)))
@@ -209,18 +219,9 @@ export class Cluster {
     const answer = metadata.topics.find((each) => each.name === name)
     // A topic that isn't there is told so at once; only one that was just created may take a moment to show.
     const missing = answer?.errorCode === unknownTopicOrPartition && !create
-    if (missing) throw new UnknownTopicError(name, await this.#nearestTopic(name))
+    if (missing) throw await this.unknownTopic(name)
     expectNoError(`Topic ${name}`, answer?.errorCode ?? unknownTopicOrPartition)
     return this.#topics.get(name)!
-  }
-
-  /** For a name that may be mistyped; undefined when no other is like it. */
-  async #nearestTopic(name: string): Promise<string | undefined> {
-    const { nearestOf } = await import('../../config/index.ts')
-    return nearestOf(
-      name,
-      (await this.allTopics()).map((topic) => topic.name),
-    )
   }
 
   #learn(metadata: MetadataResponse): void {

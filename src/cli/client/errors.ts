@@ -28,6 +28,16 @@ export class UnknownTopicError extends RookeryError {
   }
 }
 
+/** A broker that is asked about isn't there, or is down. */
+export class UnknownBrokerError extends RookeryError {
+  override readonly code = 'BROKER_UNKNOWN'
+
+  constructor(id: number, ids: readonly number[]) {
+    const those = ids.length === 1 ? `the only broker is ${ids[0]}` : `brokers are ${ids.join(', ')}`
+    super(`There is no broker ${id} that is up; ${those}`)
+  }
+}
+
 /** A broker answered with one of Kafka's error codes. */
 export class RequestRefusedError extends RookeryError {
   override readonly code = 'REQUEST_REFUSED'

@@ -15,7 +15,10 @@ export interface NewTopic {
 }
 
 /** What became of one topic. */
-export type TopicOutcome = { readonly name: string; readonly error: RequestRefusedError | undefined }
+export type TopicOutcome = {
+  readonly name: string
+  readonly error: RequestRefusedError | UnknownTopicError | undefined
+}
 
 export interface CreatedTopic {
   readonly name: string
