@@ -389,13 +389,13 @@ function addLog(program: Command): void {
   const log = program.command('log').description("look into a broker's data folder, without a broker")
   log
     .command('dump')
-    .description('the batches of a segment or a partition, and with --records what is in them')
-    .argument('<path>', 'a segment, such as orders-0/00000000000000000000.log, or a folder such as orders-0')
+    .description('the batches of segments or partitions, and with --records what is in them')
+    .argument('<paths...>', 'segments, such as orders-0/00000000000000000000.log, or folders such as orders-0')
     .option('-r, --records', "each batch's records too, those of __consumer_offsets decoded")
     .option('--from <offset>', 'from this offset on', wholeNumber(0, 15))
     .option('--to <offset>', 'up to this offset', wholeNumber(0, 15))
     .option('--json', 'each batch, and each record, as one JSON object a line')
-    .action(async (path: string, options: DumpOptions) => (await import('./commands/log.ts')).dump(path, options))
+    .action(async (paths: string[], options: DumpOptions) => (await import('./commands/log.ts')).dump(paths, options))
   log
     .command('verify')
     .description('check every batch, index, snapshot and checkpoint; exit with 1 when something is wrong')
