@@ -357,7 +357,7 @@ describe('process.roles', () => {
     [
       'a broker that is a voter',
       `process.roles=broker\nnode.id=1\n${quorum}${clients}`,
-      'controller.quorum.voters=1@a:9093,2@b:9093 names node 1, and process.roles=broker has no vote',
+      'controller.quorum.voters=1@a:9093,2@b:9093 (server.properties line 4) names node 1, and process.roles=broker has no vote',
     ],
     [
       'a controller that is no voter',
