@@ -62,8 +62,8 @@ export async function probeOffsets(
     }
     for (const [name, answer] of await askLeaders(cluster, byLeader, timestamp)) answers.set(name, answer)
     left = left.filter((place) => mayHeal(answers.get(placeName(place))))
-    if (clock.monotonic() - startMs > probeMs) break
-    if (left.length > 0) await sleep(100)
+    if (left.length === 0 || clock.monotonic() - startMs > probeMs) break
+    await sleep(100)
     cluster.forgetTopics()
   }
   for (const [name, answer] of answers) if (isGone(answer)) answers.delete(name)
