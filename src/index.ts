@@ -21,7 +21,7 @@
  */
 import { resolve } from 'node:path'
 import type { Faults } from './api/index.ts'
-import { ConfigError, type ConfigProblem, parseConfig, type SettingValue } from './config/index.ts'
+import { ConfigError, type ConfigProblem, nearestOf, parseConfig, type SettingValue } from './config/index.ts'
 import {
   type BrokerRecord,
   memoryRaftStorage,
@@ -144,8 +144,8 @@ export async function startBroker(
 ): Promise<BrokerWithClock>
 export async function startBroker(options?: BrokerOptions): Promise<Broker>
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker | BrokerWithClock> {
-  const { storage = 'memory', topics = [], config = {}, port } = options
   checkOptions(options)
+  const { storage = 'memory', topics = [], config = {}, port } = options
   const inMemory = storage === 'memory'
   const { platform, time, clock } = timeOf(options.clock, platformOf(inMemory))
   const folder = { path: inMemory ? '/memory' : resolve(storage), isTemporary: storage === 'temporary' }
@@ -247,6 +247,8 @@ export interface Cluster extends AsyncDisposable {
   readonly controllerId: number | undefined
   /** The id of the node that leads the partition; undefined: none does now. */
   leaderOf(topic: string, partition: number): number | undefined
+  /** The node that leads the partition, as soon as one does. Throws `ObservationError`. */
+  waitForLeader(topic: string, partition: number, options?: { readonly timeoutMs?: number }): Promise<ClusterNode>
   /** Resolves when every partition has a leader and all its replicas in sync. Throws `ObservationError`. */
   waitForInSync(options?: { readonly timeoutMs?: number }): Promise<void>
   /** Nothing passes between the two nodes, either way, until it is healed: what they send waits. */
@@ -261,8 +263,8 @@ export interface Cluster extends AsyncDisposable {
 
 /** Starts a cluster in this process. Throws `ConfigError` for settings or topics that can't be used. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
-  const { nodes = 3, brokers, controllers = 0, topics = [], config = {}, storage = 'memory', logger } = options
   checkClusterOptions(options)
+  const { nodes = 3, brokers, controllers = 0, topics = [], config = {}, storage = 'memory', logger } = options
   const counts = { brokerCount: brokers ?? nodes, controllerCount: controllers }
   const { clusterNodeConfig, LocalCluster } = await import('./node/cluster/index.ts')
   clusterNodeConfig({ ...counts, config }, 1, '/memory', 0) // refused before anything is made
@@ -297,6 +299,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       return cluster.anyNode().controllerId ?? undefined
     },
     leaderOf: (topic, partition) => cluster.anyNode().observation.leaderOf(topic, partition),
+    waitForLeader: async (topic, partition, waitOptions = {}) =>
+      node(await cluster.anyNode().observation.waitForLeader(topic, partition, waitOptions)),
     waitForInSync: (waitOptions = {}) => cluster.anyNode().observation.waitForInSync(waitOptions),
     cutLink: (one, other) => cluster.cutLink(node(one).id, node(other).id),
     healLink: (one, other) => cluster.healLink(node(one).id, node(other).id),
@@ -321,8 +325,19 @@ const clusterOwnKeys = [
   'controller.quorum.bootstrap.servers',
 ]
 
-function checkClusterOptions({ nodes, brokers, controllers, config = {}, storage }: ClusterOptions): void {
-  const problems: ConfigProblem[] = []
+const clusterOptionNames: ReadonlySet<string> = new Set([
+  'nodes',
+  'brokers',
+  'controllers',
+  'topics',
+  'config',
+  'storage',
+  'logger',
+])
+
+function checkClusterOptions(options: ClusterOptions): void {
+  const problems = namingProblems('startCluster', options, clusterOptionNames)
+  const { nodes, brokers, controllers, config = {}, storage } = options
   for (const key of ownKeys) {
     if (key in config) problems.push({ key, message: `${key}: the folder for data is the option storage` })
   }
@@ -386,27 +401,48 @@ const ownKeys = ['log.dir', 'log.dirs', 'metadata.log.dir']
 
 const optionNames: ReadonlySet<string> = new Set(['topics', 'config', 'storage', 'port', 'logger', 'clock'])
 
-function checkOptions(options: BrokerOptions): void {
-  const { config = {}, storage, port, clock, topics } = options
+/** Options that nobody would read. Throws `ConfigError` for what holds no options at all, as JavaScript may pass it. */
+function namingProblems(
+  called: string,
+  options: BrokerOptions | ClusterOptions,
+  names: ReadonlySet<string>,
+): ConfigProblem[] {
   const problems: ConfigProblem[] = []
+  const report = (message: string) => problems.push({ key: undefined, message })
+  if (!isRecord(options)) {
+    throw new ConfigError([
+      { key: undefined, message: `${called}: allowed is an object with ${[...names].join(', ')}` },
+    ])
+  }
   for (const name of Object.keys(options)) {
-    if (optionNames.has(name)) continue
-    const help = name.includes('.')
-      ? 'settings of Kafka are in the option config'
-      : `allowed are ${[...optionNames].join(', ')}`
-    problems.push({ key: undefined, message: `${name} is no option of startBroker: ${help}` })
+    if (names.has(name)) continue
+    const nearest = nearestOf(name, names)
+    const help = nearest === undefined ? `allowed are ${[...names].join(', ')}` : `did you mean ${nearest}?`
+    const isSetting = name.includes('.')
+    report(`${name} is no option of ${called}: ${isSetting ? 'settings of Kafka are in the option config' : help}`)
   }
-  if (topics !== undefined && !Array.isArray(topics)) {
-    problems.push({
-      key: undefined,
-      message: 'topics: allowed is a list of names, or of { name, partitions, configs }',
-    })
+  const { config = {}, topics = [] } = options
+  if (!Array.isArray(topics)) report('topics: allowed is a list of names, or of { name, partitions, configs }')
+  if (!isRecord(config)) {
+    report("config: allowed is an object with settings under Kafka's keys")
+    throw new ConfigError(problems)
   }
+  return problems
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function checkOptions(options: BrokerOptions): void {
+  const problems = namingProblems('startBroker', options, optionNames)
+  const { config = {}, storage, port, clock } = options
   for (const key of ownKeys) {
     if (key in config) problems.push({ key, message: `${key}: the folder for data is the option storage` })
   }
   // The folder becomes the value of log.dirs, which is a list.
-  if (storage === '' || storage?.includes(',') === true) {
+  const isFolder = typeof storage === 'string' && storage !== '' && !storage.includes(',')
+  if (storage !== undefined && !isFolder) {
     problems.push({ key: undefined, message: 'storage: allowed is memory, temporary or a path without commas' })
   }
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
@@ -416,7 +452,7 @@ function checkOptions(options: BrokerOptions): void {
     problems.push({ key: 'listeners', message: 'listeners contradicts the option port: set one of the two' })
   }
   if (clock !== undefined && clock !== 'manual') {
-    const startMs = Number(clock.startAt)
+    const startMs = Number((clock as { readonly startAt: Date | number } | null)?.startAt)
     if (!(startMs >= 0 && startMs <= latestMs)) {
       problems.push({ key: undefined, message: 'clock: allowed is manual or { startAt }, a moment from 1970 on' })
     }

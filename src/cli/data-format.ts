@@ -1,3 +1,4 @@
+import { messageOf } from '../base/index.ts'
 import { UsageError } from './exit.ts'
 
 /** How the bytes of a key or a value are text. */
@@ -11,7 +12,11 @@ export function parseData(text: Buffer, format: DataFormat, place: string): Buff
     case 'text':
       return text
     case 'json':
-      if (jsonOf(text) === undefined) throw new UsageError(`${place} is not JSON`)
+      try {
+        JSON.parse(text.toString('utf8'))
+      } catch (error) {
+        throw new UsageError(`${place} is not JSON: ${messageOf(error)}`, { cause: error })
+      }
       return text
     case 'hex': {
       const digits = text.toString('latin1')
@@ -59,4 +64,16 @@ export function jsonOf(bytes: Buffer): { readonly value: unknown } | undefined {
   } catch {
     return undefined // a syntax error
   }
+}
+
+const escapes: Readonly<Record<string, string>> = { t: '\t', n: '\n', '\\': '\\' }
+
+/**
+ * A separator as kcat takes it: shells pass few control characters on, so `\t`, `\n`, `\\` and `\x1f` stand for one. Any other text is
+ * what it is.
+ */
+export function parseSeparator(text: string): string {
+  return text.replaceAll(/\\(?:x([0-9a-fA-F]{2})|([tn\\]))/g, (_all, hex: string | undefined, sign: string) => {
+    return hex === undefined ? escapes[sign]! : String.fromCharCode(Number.parseInt(hex, 16))
+  })
 }

@@ -24,7 +24,7 @@ function sentenceOf(error: unknown): string {
   if (error instanceof NetworkError || error instanceof KafkaClientError) return connectionFaultText(error)
   if (error instanceof FileError) return fileSentence(error)
   if (error instanceof DirectoryLockedError) return error.message
-  if (error instanceof RookeryError) return withCauses(error)
+  if (error instanceof RookeryError) return fileSentenceWithin(error) ?? withCauses(error)
   if (isSystemError(error)) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
@@ -39,18 +39,38 @@ function listenSentence({ address, systemCode, message }: NetworkError): string 
   if (systemCode === 'EADDRINUSE') return `${address} is in use by another program: stop that one, or ${remedy}`
   if (systemCode === 'EACCES') return `This user may not listen on ${address}: ${remedy}`
   if (systemCode === 'EADDRNOTAVAIL' || systemCode === 'ENOTFOUND') {
-    return `${address} is no address of this machine: ${remedy}`
+    return `listeners: ${address} is no address of this machine: ${remedy}`
   }
   return message
 }
 
-function fileSentence({ path, operation, systemCode, message }: FileError): string {
-  if (systemCode === 'EACCES' || systemCode === 'EPERM' || systemCode === 'EROFS') {
-    return `This user may not ${operation} ${path}: choose another folder with --override log.dirs=FOLDER`
+function fileSentence(error: FileError): string {
+  return adviceFor(error) ?? error.message
+}
+
+/** Of a fault that a file is the cause of: what was to be done with it counts less than what to do now. */
+function fileSentenceWithin(error: RookeryError): string | undefined {
+  let cause: unknown = error
+  for (let depth = 0; depth < 5 && cause instanceof Error && !(cause instanceof FileError); depth++) cause = cause.cause
+  return cause instanceof FileError ? adviceFor(cause) : undefined
+}
+
+function adviceFor({ path, operation, systemCode, message }: FileError): string | undefined {
+  const remedy = 'choose another folder with --override log.dirs=FOLDER'
+  switch (systemCode) {
+    case 'EROFS':
+      return `The disk of ${path} is read-only: make it writable, or ${remedy}`
+    case 'EACCES':
+    case 'EPERM':
+      return `This user may not ${operation} ${path}: ${remedy}`
+    case 'ENOSPC':
+      return `The disk is full: cannot ${operation} ${path}`
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return `${path} is not a folder: cannot ${operation} it; ${remedy}`
+    default:
+      return operation === 'make folder' ? `${message}: ${remedy}` : undefined
   }
-  if (systemCode === 'ENOSPC') return `The disk is full: cannot ${operation} ${path}`
-  if (systemCode === 'ENOTDIR' || systemCode === 'EEXIST') return `${path} is not a folder: cannot ${operation} it`
-  return message
 }
 
 /** The message with those of its causes, each once; what the system itself said is in them already. */

@@ -16,7 +16,7 @@ import type * as reassignCommands from './commands/reassign.ts'
 import type { StartOptions } from './commands/start.ts'
 import type * as topicCommands from './commands/topics.ts'
 import type { ClusterCommandOptions } from './connect.ts'
-import { dataFormats } from './data-format.ts'
+import { dataFormats, parseSeparator } from './data-format.ts'
 import { exitCodes } from './exit.ts'
 
 /**
@@ -163,7 +163,7 @@ function addProduce(program: Command): void {
     .description('write lines of the standard input, or of a file, as records')
     .argument('<topic>')
     .option('-f, --file <file>', 'read lines from a file')
-    .option('-k, --key-separator <text>', 'a line is a key, this, and a value')
+    .option('-k, --key-separator <text>', 'a line is a key, this (\\t is a tab), and a value', parseSeparator)
     .option('--key <text>', 'the key of every record')
     .option('-H, --header <name=value>', 'a header for every record; repeatable', collect)
     .addOption(choice('--key-format <format>', 'how keys are written', dataFormats, 'text'))
@@ -195,11 +195,15 @@ function addConsume(program: Command): void {
     .option('-g, --group <group>', 'share the partitions with the members of this group, and commit what was printed')
     .option('--no-commit', "leave the group's offsets as they are")
     .option('--key <text>', 'only records with this key')
-    .option('-k, --key-separator <text>', "print each record's key and this before its value")
+    .option(
+      '-k, --key-separator <text>',
+      "print each record's key and this (\\t is a tab) before its value",
+      parseSeparator,
+    )
     .addOption(choice('--key-format <format>', 'how keys are printed', dataFormats, 'text'))
     .addOption(choice('--value-format <format>', 'how values are printed', dataFormats, 'text'))
     .option('--null <text>', 'what is printed for a key or a value that is null', 'null')
-    .option('-d, --details', 'print partition, offset, time and headers before each record')
+    .option('-d, --details', 'print partition, offset, time, key and headers before each record')
     .option(
       '-f, --format <pattern>',
       'what is printed: %t topic, %p partition, %o offset, %d time, %T the same in ms, %k key, %v value, %h headers',
@@ -258,9 +262,18 @@ const placesOption =
 /** What `matchingTopics` takes. */
 const topicPatterns = "names, or patterns such as 'orders-*'"
 
+const kinds = ['topic', 'broker']
+
+function oneOfKinds(text: string): string {
+  if (kinds.includes(text)) return text
+  const meant = kinds.find((each) => each[0] === text[0]?.toLowerCase())
+  const help = meant === undefined ? `Allowed choices are ${kinds.join(', ')}.` : `Did you mean ${meant}?`
+  throw new InvalidArgumentError(help)
+}
+
 function addConfigs(program: Command): void {
   const command = program.command('configs').description('describe and alter settings of topics and brokers')
-  const kind = () => new Argument('<kind>', 'of what').choices(['topic', 'broker'])
+  const kind = () => new Argument('<kind>', 'of what').choices(kinds).argParser(oneOfKinds)
   const names = () => new Argument('[topics...]', 'topics, or ids of brokers; no id is what is set for all brokers')
   connected(
     command.command('describe').description('what is set, and by whom').addArgument(kind()).addArgument(names()),
@@ -381,13 +394,13 @@ function addLog(program: Command): void {
   const log = program.command('log').description("look into a broker's data folder, without a broker")
   log
     .command('dump')
-    .description('the batches of a segment or a partition, and with --records what is in them')
-    .argument('<path>', 'a segment, such as orders-0/00000000000000000000.log, or a folder such as orders-0')
+    .description('the batches of segments or partitions, and with --records what is in them')
+    .argument('<paths...>', 'segments, such as orders-0/00000000000000000000.log, or folders such as orders-0')
     .option('-r, --records', "each batch's records too, those of __consumer_offsets decoded")
     .option('--from <offset>', 'from this offset on', wholeNumber(0, 15))
     .option('--to <offset>', 'up to this offset', wholeNumber(0, 15))
     .option('--json', 'each batch, and each record, as one JSON object a line')
-    .action(async (path: string, options: DumpOptions) => (await import('./commands/log.ts')).dump(path, options))
+    .action(async (paths: string[], options: DumpOptions) => (await import('./commands/log.ts')).dump(paths, options))
   log
     .command('verify')
     .description('check every batch, index, snapshot and checkpoint; exit with 1 when something is wrong')

@@ -1,3 +1,4 @@
+import { messageOf } from '../base/index.ts'
 import type { RecordInput } from '../protocol/index.ts'
 import type { FetchedRecord } from './client/fetcher.ts'
 import { type DataFormat, formatData, isBase64, jsonOf, parseData } from './data-format.ts'
@@ -127,7 +128,12 @@ export interface TextFormat {
 /** The record's value and a line feed. */
 export function formatText(record: FetchedRecord, format: TextFormat): Buffer {
   const parts: Buffer[] = []
-  if (format.details) parts.push(Buffer.from(detailsOf(record)))
+  if (format.details) {
+    parts.push(Buffer.from(detailsOf(record)))
+    const isKeyShown = format.keySeparator === undefined && record.key !== null
+    if (isKeyShown) parts.push(Buffer.from('key='), shown(record.key, format.keyFormat, format), blank)
+    for (const pair of headerPairs(record)) parts.push(Buffer.from(pair), blank)
+  }
   if (format.keySeparator !== undefined) {
     parts.push(shown(record.key, format.keyFormat, format), Buffer.from(format.keySeparator))
   }
@@ -174,10 +180,10 @@ const signs: Readonly<Record<string, Piece>> = {
 }
 
 const newline = Buffer.from('\n')
+const blank = Buffer.from(' ')
 
-function detailsOf(record: FetchedRecord): string {
-  const { topic, partition, offset, timestamp } = record
-  return [`${topic}-${partition}@${offset}`, timeText(timestamp), ...headerPairs(record), ''].join(' ')
+function detailsOf({ topic, partition, offset, timestamp }: FetchedRecord): string {
+  return `${topic}-${partition}@${offset} ${timeText(timestamp)} `
 }
 
 function headerPairs({ headers }: FetchedRecord): string[] {
@@ -209,7 +215,7 @@ function parseObject(line: Buffer, place: string): Record<string, unknown> {
   try {
     value = JSON.parse(line.toString('utf8'))
   } catch (error) {
-    throw new UsageError(`${place} is not JSON`, { cause: error })
+    throw new UsageError(`${place} is not JSON: ${messageOf(error)}`, { cause: error })
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new UsageError(`${place}: allowed is a JSON object such as {"key":"k","value":"v"}`)

@@ -76,28 +76,37 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
   const given: ReadonlyMap<string, Setting> = new Map(settings)
   const unused = takeUnused(settings, problems)
   const { values, entries } = readValues(settings, problems)
-  if (problems.length > 0) throw new ConfigError(problems)
+  const unreadable = new Set(problems.map(({ key }) => key))
+  const isReadable = (...keys: readonly AnyKey[]) => keys.every(({ name }) => !unreadable.has(name))
 
+  // What several keys mean together is looked at wherever these could be read: one start is to tell all that is wrong.
+  const contradictions: ConfigProblem[] = []
   const roles = {
-    broker: values.processRoles.includes('broker'),
-    controller: values.processRoles.includes('controller'),
+    broker: values.processRoles?.includes('broker') === true,
+    controller: values.processRoles?.includes('controller') === true,
   }
-  if (!roles.broker && !roles.controller) {
+  if (isReadable(brokerKeys.processRoles) && !roles.broker && !roles.controller) {
     const message = 'process.roles is empty: allowed is broker, controller, or both'
-    throw new ConfigError([{ key: 'process.roles', message }])
+    throw new ConfigError([...problems, { key: 'process.roles', message }])
   }
-  const listeners = resolveListeners(values, roles, problems)
-  const voters = parseQuorumVoters(values.controllerQuorumVoters, problems)
-  const quorumBootstrapServers = parseBootstrapServers(values.controllerQuorumBootstrapServers, problems)
-  const nodeId = nodeIdOf(values, entries, problems)
+  const listeners = isReadable(brokerKeys.processRoles, ...listenerKeys)
+    ? resolveListeners(values, roles, contradictions)
+    : { client: [], controller: [], interBrokerName: '', controllerSecurity: undefined }
+  const voters = parseQuorumVoters(values.controllerQuorumVoters ?? [], contradictions)
+  const quorumBootstrapServers = parseBootstrapServers(values.controllerQuorumBootstrapServers ?? [], contradictions)
+  const nodeId = nodeIdOf(values, entries, contradictions)
   const quorum = { values, nodeId, roles, voters, controllerListenerCount: listeners.controller.length }
-  checkQuorum(quorum, problems)
-  checkContradictions(values, problems)
-  const { controllerSecurity } = listeners
-  const usesTls = controllerSecurity?.protocol === 'SSL' && !isAlone(quorum)
-  const tls = usesTls
-    ? resolveTls({ listenerName: controllerSecurity.name, listens: roles.controller, given, entries }, problems)
-    : undefined
+  let tls: ReturnType<typeof resolveTls> | undefined
+  if (unreadable.size === 0) {
+    checkQuorum(quorum, contradictions)
+    checkContradictions(values, contradictions)
+    const { controllerSecurity } = listeners
+    if (controllerSecurity?.protocol === 'SSL' && !isAlone(quorum)) {
+      const asked = { listenerName: controllerSecurity.name, listens: roles.controller, given, entries }
+      tls = resolveTls(asked, contradictions)
+    }
+  }
+  problems.push(...contradictions.map((problem) => withPlace(problem, settings)))
   if (problems.length > 0) throw new ConfigError(problems)
 
   const configuredDirs = values.logDirs ?? values.logDir
@@ -122,6 +131,25 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
     topicDefaultTexts,
     topicDefaults: topicConfigOf(new Map(), topicDefaultTexts),
   })
+}
+
+/** What `resolveListeners` looks at. */
+const listenerKeys: readonly AnyKey[] = [
+  brokerKeys.listeners,
+  brokerKeys.advertisedListeners,
+  brokerKeys.listenerSecurityProtocolMap,
+  brokerKeys.controllerListenerNames,
+  brokerKeys.interBrokerListenerName,
+]
+
+/** With where the key was set, as for a value that can't be read: `listeners=a://b (server.properties line 3): why`. */
+function withPlace(problem: ConfigProblem, settings: ReadonlyMap<string, Setting>): ConfigProblem {
+  const { key, message } = problem
+  const setting = settings.get(key ?? '')
+  if (setting === undefined || setting.source === 'default') return problem
+  const place = ` (${setting.place})`
+  const end = message.search(/: | contradicts | names /) // of `key=value`
+  return { key, message: end < 0 ? message + place : message.slice(0, end) + place + message.slice(end) }
 }
 
 const declared: ReadonlyMap<string, AnyKey> = new Map(Object.values(brokerKeys).map((key) => [key.name, key]))

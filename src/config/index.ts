@@ -32,7 +32,7 @@
  */
 export { type ConfigEntry, type ParsedConfig, parseConfig } from './broker-config.ts'
 export { type BrokerValues, brokerKeys, rackAwareSelector } from './broker-keys.ts'
-export { ConfigError, type ConfigProblem } from './config-error.ts'
+export { ConfigError, type ConfigProblem, shortened } from './config-error.ts'
 export {
   type ConfigSource,
   type ConfigSynonym,

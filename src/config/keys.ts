@@ -261,5 +261,6 @@ function wholeNumber(text: string): bigint | undefined {
 }
 
 function alternatives(values: readonly string[]): string {
-  return values.map((value) => (value === '' ? 'nothing' : value)).join(' or ')
+  if (values.length === 1 && values[0] === '') return 'an empty value alone: there is none of that kind yet'
+  return values.map((value) => (value === '' ? 'an empty value' : value)).join(' or ')
 }

@@ -155,6 +155,7 @@ export class Observation {
     if (partition !== undefined) checkWhole('partition', partition, 0)
     const reader = new TopicReader(topic, this.#options)
     const look = async (wake: () => void) => {
+      if (partition !== undefined) this.#checkPartition(topic, partition)
       await reader.readOn(wake)
       const records = reader.records(partition)
       return records.length >= count ? records : undefined
@@ -200,6 +201,34 @@ export class Observation {
   leaderOf(topic: string, partition: number): BrokerId | undefined {
     const leader = this.#options.coordination.image.topics.byName(topic)?.partitions[partition]?.leader
     return leader === noLeader ? undefined : leader
+  }
+
+  /** The broker that leads the partition, as soon as one does. Throws `ObservationError`. */
+  async waitForLeader(
+    topic: string,
+    partition: number,
+    { timeoutMs = defaultTimeoutMs }: { readonly timeoutMs?: number },
+  ): Promise<BrokerId> {
+    checkTimeout(timeoutMs)
+    checkWhole('partition', partition, 0)
+    const look = async () => {
+      this.#checkPartition(topic, partition)
+      return this.leaderOf(topic, partition)
+    }
+    const missing = () => {
+      const isThere = this.#options.coordination.image.topics.byName(topic) !== undefined
+      const found = isThere ? 'it has none' : `there is no such topic${this.#topicsThere()}`
+      return `Partition ${topic}-${partition} had no leader within ${timeoutMs} ms: ${found}`
+    }
+    return await this.#until(timeoutMs, look, missing)
+  }
+
+  /** Throws `ObservationError` for one that a topic which is there doesn't have: nothing makes it by itself. */
+  #checkPartition(topic: string, partition: number): void {
+    const count = this.#options.coordination.image.topics.byName(topic)?.partitions.length
+    if (count === undefined || partition < count) return
+    const has = count === 1 ? 'partition 0 alone' : `partitions 0 to ${count - 1}`
+    throw new ObservationError('INVALID_ARGUMENT', `Topic ${topic} has no partition ${partition}: it has ${has}`)
   }
 
   /** Resolves when every partition has a leader, and all of its replicas in sync. */

@@ -85,6 +85,7 @@ class Node implements RunningNode {
   #fault: Error | undefined
   #pendingResets = 0
   #lastReset: Promise<void> = Promise.resolve()
+  #hasStarted = false
   #stopping: Promise<void> | undefined
   #clusterId = ''
   #bootstrapServers = ''
@@ -173,6 +174,7 @@ class Node implements RunningNode {
     this.#checkGoesOn()
     const parts = { logs, control, coordination, incarnationId, endpoint: identity?.endpoint }
     await (this.#config.roles.broker ? this.#startBroker(parts) : this.#startController(parts))
+    this.#hasStarted = true
   }
 
   /** A node that only votes, and leads. */
@@ -346,7 +348,8 @@ class Node implements RunningNode {
     }
     this.#ended.resolve()
     if (failure !== undefined) throw failure.error
-    this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
+    // Of one that never served, whoever started it tells why.
+    if (this.#hasStarted) this.#options.logger.info({ brokerId: this.brokerId }, 'node stopped')
   }
 
   async #shareOpenFiles(): Promise<void> {

@@ -1,4 +1,4 @@
-import { ConfigError, type ConfigProblem, validateTopicOverrides } from '../config/index.ts'
+import { ConfigError, type ConfigProblem, nearestOf, shortened, validateTopicOverrides } from '../config/index.ts'
 import type { Admin, CreateTopicRequest } from '../coordination/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 
@@ -46,17 +46,18 @@ export function parseTopicsFile(text: string, fileName: string): CreateTopicRequ
   } catch (error) {
     throw new ConfigError([{ key: undefined, message: `${fileName} is not JSON: ${(error as Error).message}` }])
   }
-  if (!Array.isArray(content) || !content.every(isDeclaration)) {
+  if (!Array.isArray(content)) {
     const message = `${fileName}: allowed is a list of names, or of objects with name, partitions and configs`
     throw new ConfigError([{ key: undefined, message }])
   }
   return topicRequests(content, fileName)
 }
 
-/** Requests for what is declared. Throws one ConfigError that names every fault. */
+/** Requests for what is declared, which may come from JavaScript or a file. Throws one ConfigError that names every fault. */
 export function topicRequests(declarations: readonly TopicDeclaration[], place: string): CreateTopicRequest[] {
   const problems: ConfigProblem[] = []
-  const requests = declarations.map((declaration): CreateTopicRequest => {
+  const requests = declarations.flatMap((declaration): CreateTopicRequest[] => {
+    if (!isDeclaration(declaration, place, problems)) return []
     const {
       name,
       partitions = -1,
@@ -69,15 +70,19 @@ export function topicRequests(declarations: readonly TopicDeclaration[], place: 
     if (partitions !== -1 && (!Number.isInteger(partitions) || partitions < 1)) {
       problems.push({
         key: undefined,
-        message: `${place}: topic ${name}: ${partitions} partitions: allowed is 1 or more`,
+        message: `${place}: topic ${name}: ${JSON.stringify(partitions)} partitions: allowed is 1 or more`,
       })
     }
     if (replicationFactor !== -1 && !(Number.isInteger(replicationFactor) && replicationFactor >= 1)) {
-      const message = `${place}: topic ${name}: ${replicationFactor} replicas: allowed is 1 or more`
+      const message = `${place}: topic ${name}: ${JSON.stringify(replicationFactor)} replicas: allowed is 1 or more`
       problems.push({ key: undefined, message })
     }
-    return { name, partitionCount: partitions, replicationFactor, configs: texts }
+    return [{ name, partitionCount: partitions, replicationFactor, configs: texts }]
   })
+  const names = requests.map(({ name }) => name)
+  for (const name of new Set(names.filter((each, index) => names.indexOf(each) < index))) {
+    problems.push({ key: undefined, message: `${place}: topic ${name} is declared twice` })
+  }
   if (problems.length > 0) throw new ConfigError(problems)
   return requests
 }
@@ -113,14 +118,28 @@ function parseConfigs(text: string, part: string, place: string, problems: Confi
   return configs
 }
 
-function isDeclaration(value: unknown): value is TopicDeclaration {
+const fieldNames: ReadonlySet<string> = new Set(['name', 'partitions', 'replicationFactor', 'configs'])
+
+/** Whether it can be read as one; why not, and each field that nobody would read, goes to `problems`. */
+function isDeclaration(value: unknown, place: string, problems: ConfigProblem[]): value is TopicDeclaration {
   if (typeof value === 'string') return true
-  if (typeof value !== 'object' || value === null) return false
-  const { name, partitions, replicationFactor, configs } = value as Readonly<Record<string, unknown>>
-  return (
-    typeof name === 'string' &&
-    (partitions === undefined || typeof partitions === 'number') &&
-    (replicationFactor === undefined || typeof replicationFactor === 'number') &&
-    (configs === undefined || (typeof configs === 'object' && configs !== null && !Array.isArray(configs)))
-  )
+  const report = (message: string) => problems.push({ key: undefined, message: `${place}: ${message}` })
+  const allowed = [...fieldNames].join(', ')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    report(`${shortened(JSON.stringify(value) ?? String(value))}: allowed is a name, or an object with ${allowed}`)
+    return false
+  }
+  const { name, configs } = value as Readonly<Record<string, unknown>>
+  const title = typeof name === 'string' ? `topic ${name}` : shortened(JSON.stringify(value))
+  for (const field of Object.keys(value)) {
+    if (fieldNames.has(field)) continue
+    const nearest = nearestOf(field, fieldNames)
+    const help = nearest === undefined ? `allowed are ${allowed}` : `did you mean ${nearest}?`
+    report(`${title}: ${shortened(field)} is no field of a topic: ${help}`)
+  }
+  const hasConfigs =
+    configs === undefined || (typeof configs === 'object' && configs !== null && !Array.isArray(configs))
+  if (typeof name !== 'string') report(`${title}: name: allowed is a text`)
+  if (!hasConfigs) report(`${title}: configs: allowed is an object such as {"retention.ms": 60000}`)
+  return typeof name === 'string' && hasConfigs
 }

@@ -71,7 +71,7 @@ export const errors = {
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED: final(53, 'Not authorized for the transactional id'),
   SECURITY_DISABLED: final(54, 'Security is not enabled on the broker'),
   OPERATION_NOT_ATTEMPTED: final(55, 'The operation was not tried because an earlier one failed'),
-  KAFKA_STORAGE_ERROR: retriable(56, 'The disk of the log directory failed'),
+  KAFKA_STORAGE_ERROR: retriable(56, 'The log of the partition is damaged, or its disk failed'),
   LOG_DIR_NOT_FOUND: final(57, 'The broker has no such log directory'),
   SASL_AUTHENTICATION_FAILED: final(58, 'SASL authentication failed'),
   UNKNOWN_PRODUCER_ID: final(59, 'The broker has no state of this producer id'),

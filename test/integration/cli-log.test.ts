@@ -300,6 +300,18 @@ describe('rookery log dump', () => {
     expect(batch).toMatch(/^0-9 +10 +0 +\d+ +0 +1970-01-01T00:16:40\.009Z +zstd +\d+\/0 +0 +ok$/)
   })
 
+  test('several paths one after the other, or none when one of them is not there', async () => {
+    const names = await segmentNames(original.path)
+    expect(names.length).toBeGreaterThan(1)
+    const paths = names.slice(0, 2).map((name) => join(original.path, 'orders-0', name))
+    const { code, stdout } = await rookery(['log', 'dump', ...paths])
+    expect(code).toBe(0)
+    const titles = stdout.split('\n').filter((line) => line.endsWith('.log'))
+    expect(titles).toEqual(names.slice(0, 2).map((name) => `orders-0/${name}`))
+    const missing = await rookery(['log', 'dump', ...paths, join(original.path, 'gone-0')])
+    expect(missing).toMatchObject({ code: 2, stdout: '' })
+  })
+
   test('records of some offsets, as JSON', async () => {
     const args = ['log', 'dump', join(original.path, 'orders-0'), '--records', '--from', '310', '--to', '311', '--json']
     const { code, stdout } = await rookery(args)
@@ -355,7 +367,7 @@ describe('rookery log dump', () => {
 
   test('a folder of partitions is refused with one to choose', async () => {
     const { code, stderr } = await rookery(['log', 'dump', original.path])
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('one partition can be dumped') })
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('single partitions can be dumped') })
     const missing = await rookery(['log', 'dump', `${original.path}/orders-7`])
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('made with its first record') })
   })

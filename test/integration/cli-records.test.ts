@@ -62,7 +62,7 @@ describe('rookery produce', () => {
       'The value of Line 1',
     )
     expect(await refused(['produce', 'bytes', '--value-format', 'json'], { input: '{"a":1}\n{a}\n' })).toContain(
-      'The value of Line 2 is not JSON',
+      'The value of Line 2 is not JSON: ',
     )
   })
 
@@ -73,6 +73,31 @@ describe('rookery produce', () => {
     expect(await all('paced')).toBe('1\n2\n3\n')
   })
 
+  test('says when it made the topic, and takes a tab as kcat does', async () => {
+    const produce = () => rookery(withBroker(['produce', 'tabbed', '-k', '\\t']), { input: 'a\tb\n' })
+    expect((await produce()).stderr).toBe('Topic tabbed was created with 1 partition\n1 record written to tabbed\n')
+    expect((await produce()).stderr).toBe('1 record written to tabbed\n')
+    expect(await all('tabbed', '-k', '\\t')).toBe('a\tb\na\tb\n')
+  })
+
+  test('names the nearest topic where the broker makes none', async () => {
+    await using strict = await startBroker({ topics: ['payments'], config: { 'auto.create.topics.enable': false } })
+    const args = ['produce', 'paymnets', '-b', strict.bootstrapServers, '--timeout', '300']
+    expect(await rookery(args, { input: 'a\n' })).toMatchObject({
+      code: 1,
+      stderr: 'rookery: There is no topic paymnets. Did you mean payments?\n',
+    })
+  }, 60_000)
+
+  test('says nothing of its timers at a high rate', async () => {
+    const input = Array.from({ length: 3000 }, (_, i) => `${i}\n`).join('')
+    const { code, stderr } = await rookery(withBroker(['produce', 'hurried', '--rate', '4000']), { input })
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^.*\n3000 records written to hurried\n$/),
+    })
+  })
+
   test('sends what it has read, and says so, when it is interrupted', async () => {
     const child = spawn(process.execPath, [main, ...withBroker(['produce', 'interrupted'])], { stdio: 'pipe' })
     let stderr = ''
@@ -81,7 +106,7 @@ describe('rookery produce', () => {
     await until(async () => (await all('interrupted').catch(() => '')) === 'first\n', 'the first record')
     child.kill('SIGINT')
     await once(child, 'close')
-    expect(stderr).toBe('1 record written to interrupted\n')
+    expect(stderr).toBe('Topic interrupted was created with 1 partition\n1 record written to interrupted\n')
   })
 
   test('options that contradict each other are refused before anything is written', async () => {
@@ -252,7 +277,7 @@ describe('rookery consume', () => {
     await produce('before\n')
     for (const each of consumers) await each.untilSays('before')
     await first.stop()
-    for (const each of consumers) await each.untilSays('Trying again for 30 s')
+    for (const each of consumers) await each.untilSays('Trying again for 2')
     await using _second = await startBroker({ topics: ['lasting'], port })
     await produce('after\nand after\n')
     for (const each of consumers) {
@@ -293,6 +318,11 @@ test('a topic that is mistyped is answered with the nearest name', async () => {
     ['consume', 'paymnets'],
     ['topics', 'describe', 'paymnets'],
     ['offsets', 'paymnets'],
+    ['topics', 'delete', 'paymnets', '--yes'],
+    ['topics', 'alter', 'paymnets', '--partitions', '9'],
+    ['topics', 'alter', 'paymnets', '--config', 'retention.ms=1'],
+    ['configs', 'describe', 'topic', 'paymnets'],
+    ['configs', 'alter', 'topic', 'paymnets', '--set', 'retention.ms=1'],
   ]) {
     const { code, stderr } = await rookery(withBroker(command))
     expect({ code, stderr }).toEqual({
@@ -316,4 +346,14 @@ test('topics and groups without a name are all of them', async () => {
     '[{"name":"many-a","partitions":1,"replicas":1},{"name":"many-b","partitions":1,"replicas":1}]\n',
   )
   expect(await run(['groups', 'describe'])).toMatch(/^many: Empty, lag 0, 0 members/m)
+})
+
+test('what settings are of is told when it is mistyped, and a broker that is not there', async () => {
+  const told = async (...args: string[]) => {
+    const { code, stderr } = await rookery(withBroker(['configs', 'describe', ...args]))
+    return `${code} ${stderr}`
+  }
+  expect(await told('topics')).toMatch(/^2 .*'topics'.*Did you mean topic\?/)
+  expect(await told('group')).toMatch(/^2 .*Allowed choices are topic, broker\./)
+  expect(await told('broker', '7')).toBe('1 rookery: There is no broker 7 that is up; the only broker is 1\n')
 })

@@ -163,6 +163,17 @@ describe('rookery start refuses', () => {
     for (const each of [clusterId, join(folder, 'data'), 'mv ']) expect(foreign.stderr).toContain(each)
   })
 
+  test('a folder that can not be made, and an address that is none, naming the key, without a line of the log', async () => {
+    const file = join(folder, 'a-file')
+    writeFileSync(file, '')
+    const noFolder = await launch(['--override', `log.dirs=${file}`]).finished
+    expect(noFolder).toMatchObject({ code: 1, stdout: '' })
+    expect(noFolder.stderr).toMatch(/^rookery: .*a-file is not a folder: .*log\.dirs=FOLDER\n$/)
+    const foreign = await launch(['--override', 'listeners=PLAINTEXT://192.0.2.1:0']).finished
+    expect(foreign).toMatchObject({ code: 1, stdout: '' })
+    expect(foreign.stderr).toMatch(/^rookery: listeners: 192\.0\.2\.1:0 is no address of this machine: /)
+  })
+
   test('a security protocol that is not built, instead of serving plaintext', async () => {
     const { code, stderr } = await launch(['--override', 'listeners=SSL://localhost:0']).finished
     expect(code).toBe(2)

@@ -45,7 +45,7 @@ function tasks(): readonly Task[] {
 const expected: readonly RegExp[] = [
   /^Topic orders created with 3 partitions$/m,
   /"records":1,[\s\S]*2 records written to orders/,
-  /^orders-\d@0 \S+Z shop=7 \{"item":"latte"\}$/m,
+  /^orders-\d@0 \S+Z key=anna shop=7 \{"item":"latte"\}$/m,
   /"key":"ben","value":"tea"[\s\S]*PARTITION +FIRST +END +AT/,
   /^kitchen: Empty, lag \d+, 0 members/m,
   /WOULD BE[\s\S]*Nothing was changed[\s\S]*NEW OFFSET|NEW OFFSET[\s\S]*Nothing was changed/,

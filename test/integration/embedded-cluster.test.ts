@@ -37,6 +37,20 @@ describe('startCluster', () => {
     expect(cluster.controllerId).toBe(1)
   })
 
+  test('tells who leads a partition as soon as there is somebody', async () => {
+    await using cluster = await startCluster({ topics: [declared] })
+    const leader = await cluster.waitForLeader(topic, 0)
+    await leader.kill()
+    await until(() => cluster.leaderOf(topic, 0) !== leader.id, 'another node leads')
+    expect((await cluster.waitForLeader(topic, 0)).id).not.toBe(leader.id)
+    await expect(cluster.waitForLeader(topic, 3)).rejects.toThrow(
+      'Topic orders has no partition 3: it has partitions 0 to 2',
+    )
+    await expect(cluster.waitForLeader('order', 0, { timeoutMs: 10 })).rejects.toThrow(
+      'Partition order-0 had no leader within 10 ms: there is no such topic',
+    )
+  })
+
   test('leaves nothing behind, in memory and on disk', async () => {
     const before = readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-'))
     const cluster = await startCluster({ storage: 'temporary', topics: [topic] })

@@ -399,6 +399,7 @@ describe('records() and waitForRecords()', () => {
       broker.waitForRecords('orders', 1.5),
       broker.waitForRecords('orders', 1, { timeoutMs: -1 }),
       broker.waitForRecords('orders', 1, { partition: -1 }),
+      broker.waitForRecords('orders', 1, { partition: 9, timeoutMs: 100_000 }),
       broker.waitForGroup('g', 'Steady' as never),
       broker.waitForGroup('g', 'Stable', { members: -1 }),
     ]) {

@@ -139,6 +139,7 @@ describe('the installed package', () => {
   test('has types that strict TypeScript accepts, with those of its own declarations', async ({ skip }) => {
     skip(missing !== undefined, missing)
     await writeFile(join(project, 'wrong.ts'), misuse)
+    await writeFile(join(project, 'cluster.test.ts'), readmeExample('file=cluster.test.ts', ''))
     const compilerOptions = { strict: true, noEmit: true, skipLibCheck: false, ...targetOptions }
     await writeFile(
       join(project, 'tsconfig.json'),

@@ -9,10 +9,13 @@ import { afterEach, describe, expect, test } from 'vitest'
 import {
   type Broker,
   type BrokerLogger,
+  type BrokerOptions,
+  type ClusterOptions,
   ConfigError,
   DirectoryLockedError,
   NetworkError,
   startBroker,
+  startCluster,
 } from '../../src/index.ts'
 
 const folders: string[] = []
@@ -134,6 +137,40 @@ describe('startBroker()', () => {
     await expect(startBroker(mistyped)).rejects.toThrow(
       /topic is no option .*\n.*log\.retention\.ms is .* in the option config\n.*topics: allowed is a list/,
     )
+  })
+
+  test.each([null, 'orders', 5, ['orders']])('refuses %j in place of options', async (options) => {
+    const starting = startBroker(options as unknown as BrokerOptions)
+    await expect(starting).rejects.toThrow(ConfigError)
+    await expect(starting).rejects.toThrow('startBroker: allowed is an object with topics, config')
+  })
+
+  test.each([
+    [{ config: null }, "config: allowed is an object with settings under Kafka's keys"],
+    [{ config: ['a'] }, 'config: allowed is an object'],
+    [{ topics: null }, 'topics: allowed is a list'],
+    [{ topics: [null] }, 'topics: null: allowed is a name, or an object with name'],
+    [{ topics: [{ name: 'a', partitons: 3 }] }, 'topics: topic a: partitons is no field of a topic: did you mean'],
+    [{ topics: [{ name: 'a', config: {} }] }, 'did you mean configs?'],
+    [{ topics: ['a', 'a'] }, 'topics: topic a is declared twice'],
+    [{ storage: 5 }, 'storage: allowed is memory, temporary or a path'],
+    [{ clock: null }, 'clock: allowed is manual or { startAt }'],
+    [{ topic: ['a'] }, 'topic is no option of startBroker: did you mean topics?'],
+  ])('refuses %j', async (options, message) => {
+    const starting = startBroker(options as unknown as BrokerOptions)
+    await expect(starting).rejects.toThrow(ConfigError)
+    await expect(starting).rejects.toThrow(message)
+  })
+
+  test.each([
+    [null, 'startCluster: allowed is an object with nodes, brokers'],
+    [{ node: 3 }, 'node is no option of startCluster: did you mean nodes?'],
+    [{ topics: 'orders' }, 'topics: allowed is a list'],
+    [{ topics: [{ name: 'a', config: {} }] }, 'did you mean configs?'],
+  ])('startCluster refuses %j', async (options, message) => {
+    const starting = startCluster(options as unknown as ClusterOptions)
+    await expect(starting).rejects.toThrow(ConfigError)
+    await expect(starting).rejects.toThrow(message)
   })
 
   test('says that a port is taken, and leaves no folder behind', async () => {

@@ -2,7 +2,8 @@ import { type Uuid, zeroUuid } from '../../base/index.ts'
 import { apis, errorName } from '../../protocol/index.ts'
 import type { Cluster, TopicMetadata } from './cluster.ts'
 import type { BrokerConnection } from './connection.ts'
-import { connectionFaultText } from './errors.ts'
+import { connectionFaultText, RequestRefusedError } from './errors.ts'
+import { latest, type Place, probeOffsets } from './offsets.ts'
 
 export interface ClusterDescription {
   /** Null when the broker doesn't tell. */
@@ -38,6 +39,8 @@ export interface PartitionHealth {
   readonly partitions: number
   /** `orders-0`: without a leader. */
   readonly offline: readonly string[]
+  /** With a leader that refuses to serve them: a damaged log, a disk that failed. */
+  readonly failed: readonly { readonly partition: string; readonly errorName: string; readonly error: string }[]
   /** With fewer replicas in sync than there are. */
   readonly underReplicated: readonly string[]
 }
@@ -90,23 +93,33 @@ export async function describeCluster(cluster: Cluster): Promise<ClusterDescript
     // A broker of a cluster with separate controllers names any broker, which passes requests on.
     controllerId: controllerId < 0 ? null : controllerId,
     nodes: nodes.sort((left, right) => left.id - right.id),
-    partitions: healthOf(topics),
+    partitions: await describeHealth(cluster, topics),
     quorum,
   }
 }
 
-export function healthOf(topics: readonly TopicMetadata[]): PartitionHealth {
+/** What metadata tells, and what each leader says when it is asked: it may lead a partition that it can't read. */
+export async function describeHealth(cluster: Cluster, topics: readonly TopicMetadata[]): Promise<PartitionHealth> {
   const offline: string[] = []
   const underReplicated: string[] = []
+  const led: Place[] = []
   let count = 0
   for (const { name, partitions } of topics) {
     count += partitions.length
     for (const { partition, leaderId, isr, replicas } of partitions) {
       if (leaderId < 0) offline.push(`${name}-${partition}`)
+      else led.push({ topic: name, partition })
       if (isr.length < replicas.length) underReplicated.push(`${name}-${partition}`)
     }
   }
-  return { topics: topics.length, partitions: count, offline, underReplicated }
+  const answers = await probeOffsets(cluster, led, latest)
+  // A broker that isn't reached is told as such, once.
+  const failed = [...answers].flatMap(([partition, answer]) =>
+    answer instanceof RequestRefusedError
+      ? [{ partition, errorName: errorName(answer.errorCode), error: answer.message }]
+      : [],
+  )
+  return { topics: topics.length, partitions: count, offline, failed, underReplicated }
 }
 
 /** Null where nobody tells. */

@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { KafkaClientError } from '../../network/index.ts'
-import { NetworkError, type Platform } from '../../platform/index.ts'
+import type { Platform } from '../../platform/index.ts'
 import { apis, type MetadataResponse } from '../../protocol/index.ts'
 import { UsageError } from '../exit.ts'
 import { BrokerConnection } from './connection.ts'
@@ -11,6 +9,7 @@ import {
   RequestRefusedError,
   UnknownTopicError,
 } from './errors.ts'
+import { isConnectionFault, Patience } from './patience.ts'
 
 export interface ClusterOptions {
   readonly platform: Pick<Platform, 'network' | 'timers' | 'clock' | 'random'>
@@ -18,7 +17,7 @@ export interface ClusterOptions {
   readonly bootstrapServers: string
   /** For each request, and for all tries of one call together. */
   readonly timeoutMs: number
-  /** What fails for the moment is tried again and again; told once until something succeeds. */
+  /** What fails for the moment is tried again and again; each reason is told once until that is over. */
   readonly onWaiting?: (reason: string) => void
 }
 
@@ -39,11 +38,6 @@ export interface PartitionMetadata {
   readonly offlineReplicas: readonly number[]
 }
 
-/** Time between two tries. */
-const retryDelayMs = 100
-/** Nobody needs to know of what passes sooner: an election, a partition that moves. */
-const tellAfterMs = 1000
-
 /**
  * A cluster as a client sees it: who leads what, and a connection to each broker that is needed. What a broker refuses only for
  * the moment is tried again until `timeoutMs` are over, with fresh metadata.
@@ -57,7 +51,7 @@ export class Cluster {
   readonly #brokers = new Map<number, Address>()
   readonly #topics = new Map<string, TopicMetadata>()
   readonly #onWaiting: ((reason: string) => void) | undefined
-  #isWaitingTold = false
+  readonly #told = new Set<string>()
   #waits = true
 
   /** Throws `ClusterUnreachableError` when no broker answers. */
@@ -123,6 +117,16 @@ export class Cluster {
     return this.#topics.get(name) ?? (await this.retrying(() => this.#fetchTopic(name, options.create ?? false)))
   }
 
+  /** The error for a topic that isn't there, with the one that is most like it. */
+  async unknownTopic(name: string): Promise<UnknownTopicError> {
+    const { nearestOf } = await import('../../config/index.ts')
+    const nearest = nearestOf(
+      name,
+      (await this.allTopics()).map((topic) => topic.name),
+    )
+    return new UnknownTopicError(name, nearest)
+  }
+
   /** The connection to the leader of a partition. */
   async leaderOf(topic: string, partition: number): Promise<BrokerConnection> {
     return await this.#connection(this.#addressOf(await this.leaderIdOf(topic, partition)))
@@ -162,24 +166,34 @@ export class Cluster {
 
   /** Runs `attempt` until it no longer fails for a passing reason, or the time is up: then with its last failure. */
   async retrying<T>(attempt: () => Promise<T>): Promise<T> {
-    const { clock } = this.platform
-    const startMs = clock.monotonic()
+    const patience = this.patience()
     for (;;) {
       try {
         const result = await attempt()
-        this.#isWaitingTold = false
+        patience.reset()
         return result
       } catch (error) {
-        const waitedMs = clock.monotonic() - startMs
-        if (!this.#isPassing(error) || waitedMs + retryDelayMs > this.timeoutMs) throw error
-        if (waitedMs >= tellAfterMs && !this.#isWaitingTold) {
-          this.#isWaitingTold = true
-          this.#onWaiting?.(`${connectionFaultText(error)}. Trying again for ${Math.round(this.timeoutMs / 1000)} s`)
-        }
-        this.#topics.clear()
-        await sleep(retryDelayMs)
+        await patience.wait(error)
+        this.forgetTopics()
       }
     }
+  }
+
+  /** For one thing that is tried again. `topicsWereThere`: one that isn't there any more may be made anew. */
+  patience({ topicsWereThere = false } = {}): Patience {
+    return new Patience({
+      clock: this.platform.clock,
+      timeoutMs: this.timeoutMs,
+      told: this.#told,
+      onWaiting: this.#onWaiting,
+      waits: () => this.#waits,
+      topicsWereThere,
+    })
+  }
+
+  /** Who leads what is asked again. */
+  forgetTopics(): void {
+    this.#topics.clear()
   }
 
   /** From now on brokers that can't be reached are a failure at once: whoever called wants to end. */
@@ -197,12 +211,6 @@ export class Cluster {
     this.#connections.clear()
   }
 
-  #isPassing(error: unknown): boolean {
-    if (error instanceof RequestRefusedError) return error.retriable
-    const isUnreachable = error instanceof ClusterUnreachableError ? error.retriable : isConnectionFault(error)
-    return isUnreachable && this.#waits
-  }
-
   async #fetchTopic(name: string, create: boolean): Promise<TopicMetadata> {
     const connection = await this.any()
     const request = { topics: [{ name }], allowAutoTopicCreation: create }
@@ -211,18 +219,9 @@ export class Cluster {
     const answer = metadata.topics.find((each) => each.name === name)
     // A topic that isn't there is told so at once; only one that was just created may take a moment to show.
     const missing = answer?.errorCode === unknownTopicOrPartition && !create
-    if (missing) throw new UnknownTopicError(name, await this.#nearestTopic(name))
+    if (missing) throw await this.unknownTopic(name)
     expectNoError(`Topic ${name}`, answer?.errorCode ?? unknownTopicOrPartition)
     return this.#topics.get(name)!
-  }
-
-  /** For a name that may be mistyped; undefined when no other is like it. */
-  async #nearestTopic(name: string): Promise<string | undefined> {
-    const { nearestOf } = await import('../../config/index.ts')
-    return nearestOf(
-      name,
-      (await this.allTopics()).map((topic) => topic.name),
-    )
   }
 
   #learn(metadata: MetadataResponse): void {
@@ -283,8 +282,4 @@ export function parseBootstrapServers(text: string): readonly Address[] {
     }
     return { host, port }
   })
-}
-
-function isConnectionFault(error: unknown): boolean {
-  return error instanceof NetworkError || error instanceof KafkaClientError
 }

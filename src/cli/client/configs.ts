@@ -1,7 +1,7 @@
-import { apis } from '../../protocol/index.ts'
+import { apis, ErrorCode } from '../../protocol/index.ts'
 import type { Cluster } from './cluster.ts'
 import type { BrokerConnection } from './connection.ts'
-import { expectNoError, RequestRefusedError } from './errors.ts'
+import { expectNoError, RequestRefusedError, UnknownBrokerError, type UnknownTopicError } from './errors.ts'
 
 /** What has settings. A broker is named by its id; '' is what is set for all brokers. */
 export interface ConfigResource {
@@ -26,8 +26,8 @@ export interface ConfigEntry {
   }[]
 }
 
-/** Who says so: the topic, this broker or all brokers while they run, the broker's file, or nobody. */
-export type ConfigEntrySource = 'topic' | 'broker' | 'all brokers' | 'file' | 'default' | 'other'
+/** Who says so: the topic, this broker or all brokers while they run, what the broker was started with (file, variables, options), or nobody. */
+export type ConfigEntrySource = 'topic' | 'broker' | 'all brokers' | 'start' | 'default' | 'other'
 
 export interface ConfigChange {
   readonly operation: 'set' | 'delete' | 'append' | 'subtract'
@@ -42,13 +42,12 @@ const sources: Readonly<Record<number, ConfigEntrySource>> = {
   1: 'topic',
   2: 'broker',
   3: 'all brokers',
-  4: 'file',
+  4: 'start',
   5: 'default',
 }
-const brokerNotAvailable = 8
 const operations = { set: 0, delete: 1, append: 2, subtract: 3 } as const
 
-/** Every setting, sorted by key. Throws `RequestRefusedError`, `ClusterUnreachableError`. */
+/** Every setting, sorted by key. Throws `RequestRefusedError`, `UnknownTopicError`, `ClusterUnreachableError`. */
 export async function describeConfigs(cluster: Cluster, resource: ConfigResource): Promise<readonly ConfigEntry[]> {
   const connection = await connectionFor(cluster, resource)
   const asked = { ...protocolName(resource), configurationKeys: null }
@@ -56,6 +55,7 @@ export async function describeConfigs(cluster: Cluster, resource: ConfigResource
   const { results } = await connection.call(apis.DescribeConfigs, request)
   const entries: ConfigEntry[] = []
   for (const { errorCode, errorMessage, configs } of results) {
+    if (isUnknownTopic(resource, errorCode)) throw await cluster.unknownTopic(resource.name)
     expectNoError(`Settings of ${titleOf(resource)}`, errorCode, errorMessage)
     for (const { name, value, configSource, readOnly, isSensitive, documentation, synonyms } of configs) {
       entries.push({
@@ -78,7 +78,7 @@ export async function alterConfigs(
   resource: ConfigResource,
   changes: readonly ConfigChange[],
   validateOnly: boolean,
-): Promise<RequestRefusedError | undefined> {
+): Promise<RequestRefusedError | UnknownTopicError | undefined> {
   const connection = await connectionFor(cluster, resource)
   const configs = changes.map(({ operation, key, value }) => ({
     name: key,
@@ -89,6 +89,7 @@ export async function alterConfigs(
   const { responses } = await connection.call(apis.IncrementalAlterConfigs, request, { timeoutMs: cluster.timeoutMs })
   const refused = responses.find(({ errorCode }) => errorCode !== 0)
   if (refused === undefined) return undefined
+  if (isUnknownTopic(resource, refused.errorCode)) return await cluster.unknownTopic(resource.name)
   return new RequestRefusedError(`Settings of ${titleOf(resource)}`, refused.errorCode, refused.errorMessage)
 }
 
@@ -103,10 +104,13 @@ async function connectionFor(cluster: Cluster, { kind, name }: ConfigResource): 
   await cluster.refresh([])
   const id = Number(name)
   if (!cluster.addresses.has(id)) {
-    const ids = [...cluster.addresses.keys()].join(', ')
-    throw new RequestRefusedError(`Broker ${name}`, brokerNotAvailable, `There is no such broker now; there are ${ids}`)
+    throw new UnknownBrokerError(id, [...cluster.addresses.keys()])
   }
   return await cluster.broker(id)
+}
+
+function isUnknownTopic({ kind }: ConfigResource, errorCode: number): boolean {
+  return kind === 'topic' && errorCode === ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 }
 
 function protocolName({ kind, name }: ConfigResource) {

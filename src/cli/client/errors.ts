@@ -1,7 +1,7 @@
 import { messageOf, RookeryError } from '../../base/index.ts'
 import { FrameError, KafkaClientError } from '../../network/index.ts'
 import { NetworkError } from '../../platform/index.ts'
-import { errorByCode, errorName } from '../../protocol/index.ts'
+import { ErrorCode, errorByCode, errorName } from '../../protocol/index.ts'
 
 /** No broker of the cluster can be reached, or it doesn't speak what is needed. */
 export class ClusterUnreachableError extends RookeryError {
@@ -28,6 +28,16 @@ export class UnknownTopicError extends RookeryError {
   }
 }
 
+/** A broker that is asked about isn't there, or is down. */
+export class UnknownBrokerError extends RookeryError {
+  override readonly code = 'BROKER_UNKNOWN'
+
+  constructor(id: number, ids: readonly number[]) {
+    const those = ids.length === 1 ? `the only broker is ${ids[0]}` : `brokers are ${ids.join(', ')}`
+    super(`There is no broker ${id} that is up; ${those}`)
+  }
+}
+
 /** A broker answered with one of Kafka's error codes. */
 export class RequestRefusedError extends RookeryError {
   override readonly code = 'REQUEST_REFUSED'
@@ -39,11 +49,17 @@ export class RequestRefusedError extends RookeryError {
   constructor(what: string, errorCode: number, brokerMessage?: string | null) {
     const known = errorByCode(errorCode)
     const reason = brokerMessage || known?.message || 'The broker refused'
-    super(`${what}: ${reason} (${errorName(errorCode)})`)
+    const advice = adviceByCode.get(errorCode)
+    super(`${what}: ${reason} (${errorName(errorCode)})${advice === undefined ? '' : `. ${advice}`}`)
     this.errorCode = errorCode
     this.retriable = known?.retriable ?? false
   }
 }
+
+/** What to do about a damaged partition, or a disk that failed. */
+export const storageAdvice =
+  'The log of its broker says why; `rookery log verify` on the data folder shows what is damaged'
+const adviceByCode: ReadonlyMap<number, string> = new Map([[ErrorCode.KAFKA_STORAGE_ERROR, storageAdvice]])
 
 /** Throws `RequestRefusedError` for every code but NONE. */
 export function expectNoError(what: string, errorCode: number, brokerMessage?: string | null): void {

@@ -12,6 +12,7 @@ import type { Cluster } from './cluster.ts'
 import type { BrokerConnection } from './connection.ts'
 import { expectNoError } from './errors.ts'
 import { earliest, groupByLeader, groupByTopic, listOffsets, type Place, placeName } from './offsets.ts'
+import type { Patience } from './patience.ts'
 
 export interface FetchedRecord extends KafkaRecord {
   readonly topic: string
@@ -64,33 +65,58 @@ export class Fetcher {
     return this.#positions
   }
 
-  /** Resolves when there is nothing left to read. Throws `RequestRefusedError`. */
+  /**
+   * Resolves when there is nothing left to read. Throws `RequestRefusedError`, and `UnknownTopicError` for a topic that was deleted and
+   * isn't made anew soon.
+   */
   async run(): Promise<void> {
+    const patience = this.#cluster.patience({ topicsWereThere: true })
     while (!this.#isStopped) {
       const left = this.#positions.filter((position) => position.nextOffset < position.endOffset)
       if (left.length === 0) return
-      const byLeader = await this.#unlessStopped(() => groupByLeader(this.#cluster, left))
-      if (byLeader === undefined) return
-      let settled = false
-      const loops = [...byLeader].map(async ([leaderId, led]) => {
-        try {
-          // Once one loop ends the leaders may be others: all start over.
-          while (!settled && !this.#isStopped && led.some((each) => each.nextOffset < each.endOffset)) {
-            await this.#fetchOnce(await this.#cluster.broker(leaderId), led)
-          }
-        } finally {
-          if (led.some((each) => each.nextOffset < each.endOffset)) settled = true
-        }
-      })
-      const outcomes = await Promise.allSettled(loops)
-      const failure = outcomes.find((outcome) => outcome.status === 'rejected')?.reason as unknown
-      if (failure !== undefined && !this.#isStopped) await this.#recover(failure)
+      try {
+        await this.#readFrom(await groupByLeader(this.#cluster, left), patience)
+      } catch (error) {
+        if (!this.#isStopped) await this.#waitAfter(error, patience)
+      }
     }
   }
 
   /** No record is handed over any more once `run` has resolved. */
   stop(): void {
     this.#isStopped = true
+  }
+
+  /** Until one leader's partitions are read, or it fails: the leaders may then be others. */
+  async #readFrom(byLeader: ReadonlyMap<number, readonly Position[]>, patience: Patience): Promise<void> {
+    let settled = false
+    const loops = [...byLeader].map(async ([leaderId, led]) => {
+      let hasAnswered = false
+      try {
+        while (!settled && !this.#isStopped && led.some((each) => each.nextOffset < each.endOffset)) {
+          await this.#fetchOnce(await this.#cluster.broker(leaderId), led)
+          hasAnswered = true
+        }
+      } catch (error) {
+        // What other leaders answer is no reason to wait longer for this one.
+        if (hasAnswered) patience.reset()
+        throw error
+      } finally {
+        if (led.some((each) => each.nextOffset < each.endOffset)) settled = true
+      }
+    })
+    const outcomes = await Promise.allSettled(loops)
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+  }
+
+  async #waitAfter(error: unknown, patience: Patience): Promise<void> {
+    try {
+      await patience.wait(error)
+      this.#cluster.forgetTopics()
+    } catch (final) {
+      if (!this.#isStopped) throw final
+    }
   }
 
   async #fetchOnce(connection: BrokerConnection, led: readonly Position[]): Promise<void> {
@@ -134,28 +160,6 @@ export class Fetcher {
     const firstOffset = (await listOffsets(this.#cluster, places, earliest)).get(placeName(position)) ?? 0
     this.#handlers.onOutOfRange(position, position.nextOffset, firstOffset)
     position.nextOffset = firstOffset
-  }
-
-  /** Waits for fresh metadata after a passing fault; throws any other. */
-  async #recover(failure: unknown): Promise<void> {
-    let isFirst = true
-    await this.#unlessStopped(async () => {
-      if (isFirst) {
-        isFirst = false
-        throw failure
-      }
-      await groupByLeader(this.#cluster, this.#positions)
-    })
-  }
-
-  /** Tries until it succeeds or can't; undefined, whatever came of it, once `stop` was called. */
-  async #unlessStopped<T>(attempt: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await this.#cluster.retrying(async () => (this.#isStopped ? undefined : await attempt()))
-    } catch (error) {
-      if (this.#isStopped) return undefined
-      throw error
-    }
   }
 }
 

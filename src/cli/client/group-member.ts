@@ -17,6 +17,7 @@ const sessionTimeoutMs = 10_000
 /** How long the others may take to come back when somebody joins or leaves. */
 const rebalanceTimeoutMs = 60_000
 
+const unknownTopicOrPartition = 3
 const illegalGeneration = 22
 /** For a commit in a group that is gone with its broker's data. */
 const groupIdNotFound = 69
@@ -60,8 +61,8 @@ export class GroupMember {
     })
   }
 
-  /** Each offset is the next one to be read. */
-  async commit(offsets: readonly (Place & { readonly nextOffset: number })[]): Promise<'ok' | 'rejoin'> {
+  /** Each offset is the next one to be read. 'gone': some partitions aren't there (now); whoever reads them hears of it too. */
+  async commit(offsets: readonly (Place & { readonly nextOffset: number })[]): Promise<'ok' | 'gone' | 'rejoin'> {
     if (offsets.length === 0) return 'ok'
     const { groupId, generationId, memberId } = this.#identity()
     const topics = groupByTopic(offsets).map(([name, partitions]) => ({
@@ -77,7 +78,8 @@ export class GroupMember {
       const coordinator = await this.#cluster.coordinatorOf(groupId)
       const answer = await coordinator.call(apis.OffsetCommit, request)
       const codes = answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode))
-      return this.#outcome('Commit', codes.find((code) => code !== 0) ?? 0)
+      const outcome = this.#outcome('Commit', codes.find((code) => code !== 0 && code !== unknownTopicOrPartition) ?? 0)
+      return outcome === 'ok' && codes.includes(unknownTopicOrPartition) ? 'gone' : outcome
     })
   }
 

@@ -101,7 +101,7 @@ export class GroupReader {
   }
 
   /** Commits what moved since the last time. */
-  async #commit(fetcher: Fetcher, committed: Map<string, number>): Promise<'ok' | 'rejoin'> {
+  async #commit(fetcher: Fetcher, committed: Map<string, number>): Promise<'ok' | 'gone' | 'rejoin'> {
     if (!this.#options.commits) return 'ok'
     const moved = fetcher.positions
       .map(({ topic, partition, nextOffset }) => ({ topic, partition, nextOffset }))

@@ -1,7 +1,7 @@
 import { apis, ConsumerProtocolAssignment, decodeVersioned } from '../../protocol/index.ts'
 import type { Cluster } from './cluster.ts'
 import { expectNoError } from './errors.ts'
-import { latest, listOffsets, type Place, placeName } from './offsets.ts'
+import { latest, type Place, placeName, probeOffsets } from './offsets.ts'
 
 export interface GroupListing {
   readonly groupId: string
@@ -48,7 +48,7 @@ export interface GroupMember {
 export interface GroupOffset extends Place {
   /** The next to be read; null when nothing is committed. */
   readonly committedOffset: number | null
-  /** Exclusive; null for a partition that isn't there any more. */
+  /** Exclusive; null for a partition that isn't there any more, or can't be asked. */
   readonly endOffset: number | null
   /** Records between the two; null when one isn't known. */
   readonly lag: number | null
@@ -130,10 +130,11 @@ async function groupOffsets(
   for (const place of [...committed, ...members.flatMap(({ partitions }) => partitions)]) {
     places.set(placeName(place), { topic: place.topic, partition: place.partition })
   }
-  const ends = await listOffsets(cluster, await existing(cluster, [...places.values()]), latest)
+  const ends = await probeOffsets(cluster, await existing(cluster, [...places.values()]), latest)
   const offsets = [...places].map(([name, place]): GroupOffset => {
     const committedOffset = committedBy.get(name) ?? null
-    const endOffset = ends.get(name) ?? null
+    const end = ends.get(name)
+    const endOffset = typeof end === 'number' ? end : null
     const lag = committedOffset === null || endOffset === null ? null : Math.max(0, endOffset - committedOffset)
     return { ...place, committedOffset, endOffset, lag, memberId: memberBy.get(name) ?? null }
   })

@@ -1,9 +1,10 @@
 import { apis } from '../../protocol/index.ts'
+import { UsageError } from '../exit.ts'
 import type { Cluster } from './cluster.ts'
 import { expectNoError, RequestRefusedError } from './errors.ts'
 import { fetchCommitted } from './groups.ts'
 import { earliest, groupByTopic, listOffsets, type Place, placeName } from './offsets.ts'
-import { type Froms, startingOffsetsEach } from './starting-offsets.ts'
+import { type Froms, missingPartition, startingOffsetsEach } from './starting-offsets.ts'
 
 export interface OffsetReset extends Place {
   /** Null: nothing is committed. */
@@ -16,7 +17,7 @@ export interface OffsetReset extends Place {
 
 /**
  * Where a group would go on, for every partition of `topics` that `to` names; without topics, of those that the group has
- * committed. Changes nothing.
+ * committed. Changes nothing. Throws `UsageError` for a partition that none of them has.
  */
 export async function planReset(
   cluster: Cluster,
@@ -33,6 +34,11 @@ export async function planReset(
       const isWanted = topics.length > 0 || committedBy.has(placeName({ topic, partition }))
       if (isWanted) places.push({ topic, partition })
     }
+  }
+  const missing = missingPartition(to, 1 + Math.max(-1, ...places.map(({ partition }) => partition)))
+  if (missing !== undefined && places.length > 0) {
+    const names = [...new Set(places.map(({ topic }) => topic))].join(', ')
+    throw new UsageError(`Partition ${missing}: there is none in ${names}`)
   }
   const firsts = await listOffsets(cluster, places, earliest)
   const ranges = await startingOffsetsEach(cluster, places, to)

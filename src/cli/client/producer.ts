@@ -1,6 +1,6 @@
 import { apis, buildBatch, type Codec, type RecordInput } from '../../protocol/index.ts'
-import type { Cluster } from './cluster.ts'
-import { expectNoError, RequestRefusedError } from './errors.ts'
+import type { Cluster, TopicMetadata } from './cluster.ts'
+import { expectNoError, RequestRefusedError, UnknownTopicError } from './errors.ts'
 import { partitionOfKey } from './partitioner.ts'
 
 export interface ProducerOptions {
@@ -31,7 +31,7 @@ const recordOverheadBytes = 32
 export class Producer {
   readonly #cluster: Cluster
   readonly #options: ProducerOptions
-  readonly #partitionCount: number
+  readonly partitionCount: number
   /** By partition; the batches of one are sent one after the other. */
   readonly #pending = new Map<number, Batch[]>()
   #pendingBytes = 0
@@ -41,18 +41,22 @@ export class Producer {
   #keylessPartition: number
   readonly #produced = new Map<number, ProducedRange>()
 
-  /** Creates the topic when the broker does so by itself. Throws `RequestRefusedError`. */
+  /** The topic wasn't there before. */
+  readonly isTopicCreated: boolean
+
+  /** Creates the topic when the broker does so by itself. Throws `RequestRefusedError`, `UnknownTopicError`. */
   static async open(cluster: Cluster, options: ProducerOptions): Promise<Producer> {
-    const { partitions } = await cluster.topic(options.topic, { create: true })
-    const producer = new Producer(cluster, options, partitions.length)
+    const known = await knownOrCreated(cluster, options.topic)
+    const producer = new Producer(cluster, options, known.topic.partitions.length, known.isCreated)
     if (options.acks === -1) await producer.#identify()
     return producer
   }
 
-  private constructor(cluster: Cluster, options: ProducerOptions, partitionCount: number) {
+  private constructor(cluster: Cluster, options: ProducerOptions, partitionCount: number, isTopicCreated: boolean) {
+    this.isTopicCreated = isTopicCreated
     this.#cluster = cluster
     this.#options = options
-    this.#partitionCount = partitionCount
+    this.partitionCount = partitionCount
     this.#keylessPartition = cluster.platform.random.int(partitionCount)
   }
 
@@ -69,8 +73,8 @@ export class Producer {
   /** `partition` when it is given, else by the key's hash, else any. Throws `RequestRefusedError` for one that isn't there. */
   add(record: RecordInput, partition?: number): void {
     const target = partition ?? this.#choose(record.key ?? null)
-    if (target >= this.#partitionCount) {
-      const message = `It has partitions 0 to ${this.#partitionCount - 1}`
+    if (target >= this.partitionCount) {
+      const message = `It has partitions 0 to ${this.partitionCount - 1}`
       throw new RequestRefusedError(`Partition ${target} of ${this.#options.topic}`, unknownTopicOrPartition, message)
     }
     const sizeBytes = sizeOf(record)
@@ -91,7 +95,7 @@ export class Producer {
     const pending = [...this.#pending]
     this.#pending.clear()
     this.#pendingBytes = 0
-    this.#keylessPartition = (this.#keylessPartition + 1) % this.#partitionCount
+    this.#keylessPartition = (this.#keylessPartition + 1) % this.partitionCount
     const results = await Promise.allSettled(
       pending.map(async ([partition, batches]) => {
         for (const batch of batches) await this.#sendBatch(partition, batch.records)
@@ -101,7 +105,7 @@ export class Producer {
   }
 
   #choose(key: Uint8Array | null): number {
-    return key === null ? this.#keylessPartition : partitionOfKey(key, this.#partitionCount)
+    return key === null ? this.#keylessPartition : partitionOfKey(key, this.partitionCount)
   }
 
   async #identify(): Promise<void> {
@@ -147,6 +151,22 @@ export class Producer {
     } else {
       range.lastOffset = lastOffset
       range.records += records
+    }
+  }
+}
+
+/** Asked for first without creating it, to know which of both it was. */
+async function knownOrCreated(cluster: Cluster, name: string): Promise<{ topic: TopicMetadata; isCreated: boolean }> {
+  try {
+    return { topic: await cluster.topic(name), isCreated: false }
+  } catch (unknown) {
+    if (!(unknown instanceof UnknownTopicError)) throw unknown
+    try {
+      return { topic: await cluster.topic(name, { create: true }), isCreated: true }
+    } catch (error) {
+      // The broker creates none by itself.
+      const isStillUnknown = error instanceof RequestRefusedError && error.errorCode === unknownTopicOrPartition
+      throw isStillUnknown ? unknown : error
     }
   }
 }

@@ -51,6 +51,38 @@ export function fromOf(froms: Froms, partition: number): From | undefined {
   return 'all' in froms ? froms.all : froms.byPartition.get(partition)
 }
 
+/** The first partition that `froms` names and the topic doesn't have. */
+export function missingPartition(froms: Froms, partitionCount: number): number | undefined {
+  return 'all' in froms ? undefined : [...froms.byPartition.keys()].find((partition) => partition >= partitionCount)
+}
+
+export function missingText(topic: string, partition: number, partitionCount: number): string {
+  return `Partition ${partition}: ${topic} has partitions 0 to ${partitionCount - 1}`
+}
+
+/** Of offsets that lie beyond the end of their partitions, mostly times that were not written as such; undefined without one. */
+export function beyondEndText(
+  froms: Froms,
+  ranges: readonly (Place & { readonly endOffset: number })[],
+): string | undefined {
+  const beyond = ranges.flatMap((range) => {
+    const from = fromOf(froms, range.partition)
+    return from?.kind === 'offset' && from.offset > range.endOffset ? [{ ...range, offset: from.offset }] : []
+  })
+  const [first] = beyond
+  if (first === undefined) return undefined
+  const ends = beyond.slice(0, 5).map((each) => `${placeName(each)} (END is ${each.endOffset})`)
+  const more = beyond.length > 5 ? ` and ${beyond.length - 5} more` : ''
+  return `Offset ${first.offset} lies beyond the end of ${ends.join(', ')}${more}; for a time write it as ${timeOf(first.offset)}`
+}
+
+/** What the number may have meant: seconds or milliseconds since 1970; an example when neither. */
+function timeOf(number: number): string {
+  const isMs = number >= 1e12 && number < 1e13
+  const isSeconds = number >= 1e9 && number < 1e10
+  return isMs || isSeconds ? new Date(isMs ? number : number * 1000).toISOString() : '2026-01-31T12:00:00Z'
+}
+
 /** `startingOffsets` where partitions differ. Places of partitions that aren't named are left out. */
 export async function startingOffsetsEach(cluster: Cluster, places: readonly Place[], froms: Froms): Promise<Range[]> {
   const alike = new Map<string, { readonly from: From; readonly places: Place[] }>()

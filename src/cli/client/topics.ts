@@ -1,8 +1,8 @@
 import { apis } from '../../protocol/index.ts'
 import type { Cluster } from './cluster.ts'
 import { type ConfigEntrySource, describeConfigs } from './configs.ts'
-import { RequestRefusedError, UnknownTopicError } from './errors.ts'
-import { earliest, latest, listOffsets, placeName } from './offsets.ts'
+import { connectionFaultText, RequestRefusedError, UnknownTopicError } from './errors.ts'
+import { earliest, latest, placeName, probeOffsets } from './offsets.ts'
 
 export interface NewTopic {
   readonly name: string
@@ -15,7 +15,10 @@ export interface NewTopic {
 }
 
 /** What became of one topic. */
-export type TopicOutcome = { readonly name: string; readonly error: RequestRefusedError | undefined }
+export type TopicOutcome = {
+  readonly name: string
+  readonly error: RequestRefusedError | UnknownTopicError | undefined
+}
 
 export interface CreatedTopic {
   readonly name: string
@@ -101,10 +104,12 @@ export interface TopicDescription {
     readonly leader: number
     readonly replicas: readonly number[]
     readonly isr: readonly number[]
-    /** First offset that is there; null without a leader to ask. */
+    /** First offset that is there; null without a leader that tells it. */
     readonly firstOffset: number | null
-    /** Exclusive; null without a leader to ask. */
+    /** Exclusive; null without a leader that tells it. */
     readonly endOffset: number | null
+    /** What its leader answers instead; null when it serves the partition, or there is none. */
+    readonly error: string | null
   }[]
   /** What the topic sets for itself; with `allConfigs` what brokers and defaults say as well. Sorted by key. */
   readonly configs: Readonly<Record<string, string | null>>
@@ -121,21 +126,27 @@ export async function describeTopic(
   const { partitions } = await cluster.topic(name)
   const places = partitions.filter(({ leaderId }) => leaderId >= 0).map(({ partition }) => ({ topic: name, partition }))
   const [first, end, configs] = await Promise.all([
-    listOffsets(cluster, places, earliest),
-    listOffsets(cluster, places, latest),
+    probeOffsets(cluster, places, earliest),
+    probeOffsets(cluster, places, latest),
     describeConfigs(cluster, { kind: 'topic', name }),
   ])
   const shown = configs.filter(({ source }) => options.allConfigs || source === 'topic')
   return {
     name,
-    partitions: partitions.map(({ partition, leaderId, replicas, isr }) => ({
-      partition,
-      leader: leaderId,
-      replicas,
-      isr,
-      firstOffset: first.get(placeName({ topic: name, partition })) ?? null,
-      endOffset: end.get(placeName({ topic: name, partition })) ?? null,
-    })),
+    partitions: partitions.map(({ partition, leaderId, replicas, isr }) => {
+      const firstAnswer = first.get(placeName({ topic: name, partition })) ?? null
+      const endAnswer = end.get(placeName({ topic: name, partition })) ?? null
+      const failure = [endAnswer, firstAnswer].find((answer) => answer instanceof Error)
+      return {
+        partition,
+        leader: leaderId,
+        replicas,
+        isr,
+        firstOffset: typeof firstAnswer === 'number' ? firstAnswer : null,
+        endOffset: typeof endAnswer === 'number' ? endAnswer : null,
+        error: failure === undefined ? null : connectionFaultText(failure),
+      }
+    }),
     configs: Object.fromEntries(shown.map(({ key, value }) => [key, value])),
     configSources: Object.fromEntries(shown.map(({ key, source }) => [key, source])),
   }

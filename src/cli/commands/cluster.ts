@@ -48,11 +48,14 @@ function nodesText(nodes: readonly NodeDescription[]): string {
 }
 
 function partitionsText({ partitions: health }: ClusterDescription): string {
-  const { topics, partitions, offline, underReplicated } = health
+  const { topics, partitions, offline, failed, underReplicated } = health
   const head = `${counted(topics, 'topic')}, ${counted(partitions, 'partition')}`
+  const failedText = failed.length > 0 ? `${failed.length} failed, ` : ''
   return [
-    `${head}: ${offline.length} offline, ${underReplicated.length} under-replicated\n`,
+    `${head}: ${offline.length} offline, ${failedText}${underReplicated.length} under-replicated\n`,
     ...(offline.length > 0 ? [`  Offline           ${namesText(offline)}\n`] : []),
+    ...failed.slice(0, 20).map(({ error }) => `  Failed            ${printable(error)}\n`),
+    ...(failed.length > 20 ? [`  Failed            and ${failed.length - 20} more\n`] : []),
     ...(underReplicated.length > 0 ? [`  Under-replicated  ${namesText(underReplicated)}\n`] : []),
   ].join('')
 }

@@ -3,8 +3,10 @@ import { type FetchedRecord, Fetcher, type FetcherHandlers } from '../client/fet
 import { GroupReader } from '../client/group-reader.ts'
 import { type Place, placeName } from '../client/offsets.ts'
 import {
+  beyondEndText,
   type Froms,
   fromOf,
+  missingText,
   parseFroms,
   placesAllowed,
   type Range,
@@ -126,6 +128,8 @@ async function createReading(
   const places = await wantedPlaces(cluster, topics, from, options)
   const last = options.last === undefined ? from : { all: { kind: 'last', count: options.last } as const }
   const ranges = await startingOffsetsEach(cluster, places, last)
+  const beyond = beyondEndText(last, ranges)
+  if (beyond !== undefined) note(`rookery: ${beyond}`)
   const ends = until === undefined ? undefined : await startingOffsetsEach(cluster, places, until)
   const endBy = new Map(ends?.map((range) => [placeName(range), range.nextOffset]))
   const starts = ranges.map((range): Range => {
@@ -148,7 +152,7 @@ async function wantedPlaces(
     const named = [...(options.partition ?? []), ...('all' in from ? [] : from.byPartition.keys())]
     const unknown = named.find((wanted) => !partitions.some(({ partition }) => partition === wanted))
     if (unknown !== undefined) {
-      throw new UsageError(`Partition ${unknown}: ${topic} has partitions 0 to ${partitions.length - 1}`)
+      throw new UsageError(missingText(topic, unknown, partitions.length))
     }
     for (const { partition } of partitions) {
       const isNamed = options.partition?.includes(partition) ?? true

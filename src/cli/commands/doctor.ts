@@ -4,7 +4,7 @@ import { connectionFaultText } from '../client/errors.ts'
 import type { ClusterCommandOptions } from '../connect.ts'
 import { checkClock, checkDisks, checkPartitions, checkReplication } from '../doctor/cluster-checks.ts'
 import { type DoctorFinding, fail } from '../doctor/finding.ts'
-import { checkConfigured, checkLocal } from '../doctor/machine.ts'
+import { checkFolders, checkLocal, configuredFolders } from '../doctor/machine.ts'
 import { checkWriting } from '../doctor/probe.ts'
 import { checkAdvertised, checkBootstrap, checkVersions } from '../doctor/reach.ts'
 import { exitCodes } from '../exit.ts'
@@ -22,6 +22,8 @@ const maxWaitMs = 10_000
 /** A line for each finding as it is found; exits with 1 when one of them is a failure. Writes only when told to. */
 export async function doctor(options: DoctorOptions): Promise<void> {
   endWithReader()
+  // A file that can't be used is a wrong argument, and no finding.
+  const folders = options.config === undefined ? undefined : await configuredFolders(options.config)
   const findings: DoctorFinding[] = []
   const platform = createRealPlatform()
   const timeoutMs = Math.min(options.timeout * 1000, maxWaitMs)
@@ -37,19 +39,22 @@ export async function doctor(options: DoctorOptions): Promise<void> {
     if (options.json !== true) for (const each of found) await write(`${lineOf(each)}\n`)
   }
   await check('bootstrap', () => checkBootstrap(options.bootstrapServer, platform, timeoutMs))
-  const config = options.config
-  if (config !== undefined) await check('disk', () => checkConfigured(config))
+  if (folders !== undefined) await check('disk', () => checkFolders(folders))
   if (findings.some(({ check: name, status }) => name === 'bootstrap' && status === 'ok')) {
     const cluster = await Cluster.connect({ platform, bootstrapServers: options.bootstrapServer, timeoutMs })
     try {
       await check('versions', async () => [checkVersions(await cluster.any())])
       await check('reach', () => checkAdvertised(cluster, options.bootstrapServer, timeoutMs))
-      await check('clock', async () => [await checkClock(cluster)])
-      await check('partitions', async () => checkPartitions(await cluster.allTopics()))
+      if (options.write !== true) await check('clock', async () => [await checkClock(cluster)])
+      await check('partitions', async () => checkPartitions(cluster, await cluster.allTopics()))
       await check('replication', async () => checkReplication(cluster, await cluster.allTopics()))
       await check('disk', () => checkDisks(cluster))
-      if (config === undefined) await check('files', () => checkLocal(cluster))
-      if (options.write === true) await check('write', () => checkWriting(cluster))
+      if (folders === undefined) await check('files', () => checkLocal(cluster))
+      if (options.write === true) {
+        await check('write', () => checkWriting(cluster)) // tells the clock too, when it gets as far
+        const isClockKnown = findings.some(({ check: name }) => name === 'clock')
+        if (!isClockKnown) await check('clock', async () => [await checkClock(cluster)])
+      }
     } finally {
       cluster.close()
     }

@@ -1,7 +1,7 @@
 import { RequestRefusedError } from '../client/errors.ts'
 import { deleteGroup, describeGroup, type GroupDescription, listGroups } from '../client/groups.ts'
 import { applyReset, planReset } from '../client/offset-reset.ts'
-import { parseFroms, placesAllowed } from '../client/starting-offsets.ts'
+import { beyondEndText, parseFroms, placesAllowed } from '../client/starting-offsets.ts'
 import { type ClusterCommandOptions, withCluster } from '../connect.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { confirmed, counted, note, show, table } from '../output.ts'
@@ -99,6 +99,13 @@ export async function resetOffsets(groupId: string, options: ResetOptions): Prom
         resets,
       ),
     )
+    const ends = resets.map(({ topic, partition, newOffset, lag }) => ({
+      topic,
+      partition,
+      endOffset: newOffset + lag,
+    }))
+    const beyond = beyondEndText(to, ends)
+    if (beyond !== undefined) note(`rookery: ${beyond}`)
     if (!isExecuted) note('Nothing was changed; --execute sets these offsets')
   })
 }

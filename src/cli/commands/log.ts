@@ -26,19 +26,39 @@ export interface DumpOptions extends OutputOptions {
   readonly to?: number
 }
 
-/** Prints the batches of a segment or of a partition, and their records when asked. Reads only. */
-export async function dump(path: string, options: DumpOptions): Promise<void> {
+/** Prints the batches of segments or of partitions, and their records when asked. Reads only. */
+export async function dump(paths: readonly string[], options: DumpOptions): Promise<void> {
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = options
   if (from > to) throw new UsageError(`--from ${from} lies behind --to ${to}`)
   endWithReader()
-  const log = await openLogPath(path)
-  if (log.kind === 'directory') {
-    const [first] = log.partitions
-    const help = first === undefined ? 'It holds none' : `It holds ${first.name}, for example`
-    throw new UsageError(`${path} is a folder of partitions, and one partition can be dumped. ${help}`)
+  const logs: Exclude<LogPath, { readonly kind: 'directory' }>[] = []
+  // All are looked at before the first is printed.
+  for (const path of paths) {
+    const log = await openLogPath(path)
+    if (log.kind === 'directory') {
+      const [first] = log.partitions
+      const help = first === undefined ? 'It holds none' : `It holds ${first.name}, for example`
+      throw new UsageError(`${path} is a folder of partitions, and single partitions can be dumped. ${help}`)
+    }
+    logs.push(log)
   }
-  const holder = await warnOfHolder(log)
   const output = new BufferedOutput()
+  const holders = new Map<string, string | undefined>()
+  for (const [index, log] of logs.entries()) {
+    const directory = logDirectoryOf(log)
+    if (!holders.has(directory)) holders.set(directory, await warnOfHolder(log))
+    if (index > 0 && options.json !== true) await output.add('\n')
+    await dumpOne(log, { from, to, isMoving: holders.get(directory) !== undefined }, options, output)
+  }
+  await output.flush()
+}
+
+async function dumpOne(
+  log: Exclude<LogPath, { readonly kind: 'directory' }>,
+  { from, to, isMoving }: { readonly from: number; readonly to: number; readonly isMoving: boolean },
+  options: DumpOptions,
+  output: BufferedOutput,
+): Promise<void> {
   const { partition } = log
   const segments = log.kind === 'segment' ? [log.segment] : partition.segments
   if (segments.length === 0) note(`rookery: ${partition.name} has no segments`)
@@ -53,8 +73,7 @@ export async function dump(path: string, options: DumpOptions): Promise<void> {
   })
   for await (const each of dumped) {
     // What a broker is about to write is no damage.
-    const isMoving = holder !== undefined && each.kind === 'rest'
-    if (isDamaged(each) && !isMoving) process.exitCode = exitCodes.fault
+    if (isDamaged(each) && !(isMoving && each.kind === 'rest')) process.exitCode = exitCodes.fault
     if (options.json === true) await output.add(jsonLines(each, partition))
     else {
       if (each.file !== file) await output.add(`${file === '' ? '' : '\n'}${printable(each.file)}\n${batchTitle}`)
@@ -62,7 +81,6 @@ export async function dump(path: string, options: DumpOptions): Promise<void> {
       await output.add(each.kind === 'rest' ? `${restText(each)}\n` : batchText(each, partition))
     }
   }
-  await output.flush()
 }
 
 export interface VerifyOptions extends OutputOptions {

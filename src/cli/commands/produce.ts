@@ -39,6 +39,9 @@ export async function produce(topic: string, options: ProduceOptions): Promise<v
   await withCluster(options, async (cluster) => {
     const acks = options.acks === 'all' ? -1 : (Number(options.acks) as 0 | 1)
     const producer = await Producer.open(cluster, { topic, acks, codec: options.compression })
+    if (producer.isTopicCreated) {
+      note(`Topic ${topic} was created with ${counted(producer.partitionCount, 'partition')}`)
+    }
     const now = () => cluster.platform.clock.now()
     const { keySeparator, keyFormat, valueFormat, null: nullText } = options
     const format: LineFormat = { keySeparator, key, keyFormat, valueFormat, nullText, headers, now }
@@ -174,8 +177,10 @@ class LineProducer {
     const dueMs = this.#startMs + (this.#count / rate) * 1000
     if (performance.now() >= dueMs) return
     await this.#producer.flush()
-    while (!this.#isStopped && performance.now() < dueMs) {
-      await sleep(Math.min(200, dueMs - performance.now()))
+    for (;;) {
+      const leftMs = dueMs - performance.now() // once: it may be over a moment later
+      if (this.#isStopped || leftMs <= 0) return
+      await sleep(Math.min(200, leftMs))
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { Cluster } from '../client/cluster.ts'
 import { alterConfigs, type ConfigChange } from '../client/configs.ts'
+import { RequestRefusedError } from '../client/errors.ts'
 import {
   createPartitions,
   createTopics,
@@ -75,7 +76,7 @@ export async function create(names: readonly string[], options: CreateOptions): 
     const topics = names.map((name) => ({ name, partitions, replicationFactor, configs }))
     const created = await createTopics(cluster, topics)
     const tolerated = options.ifNotExists === true ? topicAlreadyExists : undefined
-    await showOutcomes(options, created, tolerated, ({ name, partitions: count }) => {
+    await showOutcomes(cluster, options, created, tolerated, ({ name, partitions: count }) => {
       return `Topic ${printable(name)} created${count > 0 ? ` with ${counted(count, 'partition')}` : ''}`
     })
   })
@@ -115,7 +116,7 @@ export async function alter(names: readonly string[], options: AlterOptions): Pr
       })
     }
     const result = partitions === undefined ? '' : `: ${counted(partitions, 'partition')}`
-    await showOutcomes(options, outcomes, undefined, ({ name }) => `Topic ${printable(name)} altered${result}`)
+    await showOutcomes(cluster, options, outcomes, undefined, ({ name }) => `Topic ${printable(name)} altered${result}`)
   })
 }
 
@@ -130,7 +131,7 @@ export async function remove(names: readonly string[], options: DeleteOptions): 
   await withCluster(options, async (cluster) => {
     const deleted = await deleteTopics(cluster, names)
     const tolerated = options.ifExists === true ? unknownTopicOrPartition : undefined
-    await showOutcomes(options, deleted, tolerated, ({ name }) => `Topic ${printable(name)} deleted`)
+    await showOutcomes(cluster, options, deleted, tolerated, ({ name }) => `Topic ${printable(name)} deleted`)
   })
 }
 
@@ -165,31 +166,36 @@ function describedText({ name, partitions, configs, configSources }: TopicDescri
     { title: 'FIRST OFFSET', value: (each: (typeof partitions)[number]) => each.firstOffset },
     { title: 'END OFFSET', value: (each: (typeof partitions)[number]) => each.endOffset },
   ]
-  return `${head}${settings.map(printableLine).join('')}${table(columns, partitions)}`
+  const errors = partitions.flatMap(({ error }) => (error === null ? [] : [`${error}\n`]))
+  return `${head}${settings.map(printableLine).join('')}${table(columns, partitions)}${errors.map(printableLine).join('')}`
 }
 
-function stateOf({ leader, replicas, isr }: TopicDescription['partitions'][number]): string {
+function stateOf({ leader, replicas, isr, error }: TopicDescription['partitions'][number]): string {
   if (leader < 0) return 'offline'
+  if (error !== null) return 'failed'
   return isr.length < replicas.length ? 'under-replicated' : 'ok'
 }
 
 /** One line a topic on success; what failed goes to the standard error and makes the exit code. */
 async function showOutcomes<Outcome extends TopicOutcome>(
+  cluster: Cluster,
   options: TopicsOptions,
   outcomes: readonly Outcome[],
   tolerated: number | undefined,
   asText: (outcome: Outcome) => string,
 ): Promise<void> {
-  const isTolerated = ({ error }: Outcome) => error !== undefined && error.errorCode === tolerated
-  const results = outcomes.map((outcome) => {
-    const { name, error } = outcome
-    return error === undefined || isTolerated(outcome) ? { name } : { name, error: error.message }
-  })
+  const results: { readonly name: string; readonly error?: string }[] = []
+  for (const { name, error } of outcomes) {
+    const errorCode = error instanceof RequestRefusedError ? error.errorCode : undefined
+    if (error === undefined || (tolerated !== undefined && errorCode === tolerated)) results.push({ name })
+    else if (errorCode !== unknownTopicOrPartition) results.push({ name, error: error.message })
+    else results.push({ name, error: (await cluster.unknownTopic(name)).message })
+  }
   const done = outcomes.filter((outcome) => outcome.error === undefined)
   await show(options, results, () => done.map((outcome) => `${asText(outcome)}\n`).join(''))
-  for (const outcome of outcomes) {
-    if (outcome.error === undefined || isTolerated(outcome)) continue
-    note(`rookery: ${outcome.error.message}`)
+  for (const { error } of results) {
+    if (error === undefined) continue
+    note(`rookery: ${error}`)
     process.exitCode = exitCodes.fault
   }
 }

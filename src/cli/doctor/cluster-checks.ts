@@ -1,8 +1,9 @@
 import { messageOf } from '../../base/index.ts'
 import { apis } from '../../protocol/index.ts'
 import type { Cluster, TopicMetadata } from '../client/cluster.ts'
-import { describeQuorum, healthOf } from '../client/cluster-description.ts'
+import { describeHealth, describeQuorum } from '../client/cluster-description.ts'
 import { describeConfigs } from '../client/configs.ts'
+import { storageAdvice } from '../client/errors.ts'
 import { sizeText } from '../output.ts'
 import { type DoctorFinding, fail, ok, warn } from './finding.ts'
 
@@ -34,15 +35,22 @@ export function clockFinding(skewMs: number, tripMs: number): DoctorFinding {
   return certainMs < skewFailMs ? warn('clock', text, advice) : fail('clock', text, advice)
 }
 
-/** Partitions that can't be written to, or have fewer copies than they should. */
-export function checkPartitions(topics: readonly TopicMetadata[]): readonly DoctorFinding[] {
-  const { offline, underReplicated, partitions } = healthOf(topics)
+/** Partitions that can't be read or written to, or have fewer copies than they should. */
+export async function checkPartitions(
+  cluster: Cluster,
+  topics: readonly TopicMetadata[],
+): Promise<readonly DoctorFinding[]> {
+  const { offline, failed, underReplicated, partitions } = await describeHealth(cluster, topics)
   const findings: DoctorFinding[] = []
   if (offline.length > 0) {
     const message = `${offline.length} of ${partitions} partitions have no leader: ${someOf(offline)}`
     findings.push(
       fail('partitions', message, 'Start the brokers that hold them; `rookery topics describe` names these'),
     )
+  }
+  if (failed.length > 0) {
+    const message = `${failed.length} of ${partitions} partitions can not be read or written to: ${someOf(failed.map(({ partition, errorName }) => `${partition} (${errorName})`))}`
+    findings.push(fail('partitions', message, storageAdvice))
   }
   if (underReplicated.length > 0) {
     const message = `${underReplicated.length} of ${partitions} partitions have replicas that are behind: ${someOf(underReplicated)}`

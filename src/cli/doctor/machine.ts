@@ -10,17 +10,17 @@ import { type DoctorFinding, ok, warn } from './finding.ts'
 /** Each open partition and connection takes some. */
 const fewOpenFiles = 4096
 
-/** The log folders that a configuration file names: their room, and the process that holds them. */
-export async function checkConfigured(file: string): Promise<readonly DoctorFinding[]> {
-  const { parseConfig } = await import('../../config/index.ts')
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new Error(`Cannot read ${file}: ${messageOf(error)}`)
+/** The log folders that a configuration file names. Throws `ConfigError` for one that can't be read or used. */
+export async function configuredFolders(file: string): Promise<readonly string[]> {
+  const { ConfigError, parseConfig } = await import('../../config/index.ts')
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    const message = error.code === 'ENOENT' ? `There is no file ${file}` : `Cannot read ${file}: ${messageOf(error)}`
+    throw new ConfigError([{ key: undefined, message }], { cause: error })
   })
-  const { logDirs } = parseConfig({ file: text, fileName: file, env: process.env })
-  return await checkFolders(logDirs)
+  return parseConfig({ file: text, fileName: file, env: process.env }).logDirs
 }
 
-/** The same for the folders that brokers name, where those are on this machine. */
+/** The processes that hold the folders that brokers name, where those are on this machine. */
 export async function checkLocal(cluster: Cluster): Promise<readonly DoctorFinding[]> {
   const folders = new Set<string>()
   for (const id of cluster.addresses.keys()) {
@@ -32,7 +32,8 @@ export async function checkLocal(cluster: Cluster): Promise<readonly DoctorFindi
   return await checkProcesses([...folders])
 }
 
-async function checkFolders(folders: readonly string[]): Promise<readonly DoctorFinding[]> {
+/** The room of folders, and the processes that hold them. */
+export async function checkFolders(folders: readonly string[]): Promise<readonly DoctorFinding[]> {
   const { files } = createRealPlatform()
   const findings: DoctorFinding[] = []
   for (const folder of folders) {

@@ -3,6 +3,7 @@ import { ClusterUnreachableError } from '../../../src/cli/client/errors.ts'
 import { UsageError } from '../../../src/cli/exit.ts'
 import { reportOf } from '../../../src/cli/fault-report.ts'
 import { ConfigError } from '../../../src/config/index.ts'
+import { StorageError } from '../../../src/log/index.ts'
 import { DirectoryLockedError, FileError, NetworkError } from '../../../src/platform/index.ts'
 
 describe('reportOf()', () => {
@@ -21,8 +22,21 @@ describe('reportOf()', () => {
       /^localhost:9092 is in use by another program: .*listeners=/,
     ],
     [new NetworkError('listen', 'localhost', 80, 'EACCES'), /^This user may not listen on localhost:80: /],
-    [new NetworkError('listen', '1.2.3.4', 80, 'EADDRNOTAVAIL'), /^1.2.3.4:80 is no address of this machine/],
+    [
+      new NetworkError('listen', '1.2.3.4', 80, 'EADDRNOTAVAIL'),
+      /^listeners: 1.2.3.4:80 is no address of this machine/,
+    ],
     [new FileError('make folder', '/x', 'EACCES'), /^This user may not make folder \/x: .*log\.dirs=/],
+    [new FileError('make folder', '/x', 'EROFS'), /^The disk of \/x is read-only: .*log\.dirs=/],
+    [new FileError('make folder', '/x', 'ENOENT'), /^Cannot make folder \/x \(ENOENT\): .*log\.dirs=/],
+    [
+      new StorageError('Storage failed at /x', '/x', { cause: new FileError('open', '/x/.lock', 'EROFS') }),
+      /^The disk of \/x\/.lock is read-only: .*log\.dirs=/,
+    ],
+    [
+      new StorageError('Storage failed at /x', '/x', { cause: new FileError('sync', '/x', 'EIO') }),
+      /^Storage failed at \/x: Cannot sync \/x \(EIO\)$/,
+    ],
     [new FileError('write', '/x', 'ENOSPC'), /^The disk is full: cannot write \/x/],
     [new FileError('write', '/x', 'EIO'), /^Cannot write \/x \(EIO\)$/],
     [new DirectoryLockedError('/x', 12, false), /in use by process 12/],

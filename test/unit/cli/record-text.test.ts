@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseSeparator } from '../../../src/cli/data-format.ts'
 import { formatJson, formatText, parseHeader, parseJsonLine, parseTextLine } from '../../../src/cli/record-text.ts'
 
 const format = {
@@ -100,10 +101,33 @@ describe('a record as text', () => {
     expect(formatText(record, options).toString()).toBe('a\u001bb\n')
   })
 
+  test('has its key among the details, where it is not printed already', () => {
+    const details = { ...plain, keySeparator: undefined, details: true, printableOnly: false }
+    const keyed = { ...record, key: Buffer.from('anna'), value: Buffer.from('a') }
+    expect(formatText(keyed, details).toString()).toBe('t-1@5 1970-01-01T00:00:00.000Z key=anna h=x a\n')
+    expect(formatText({ ...keyed, key: null }, details).toString()).toBe('t-1@5 1970-01-01T00:00:00.000Z h=x a\n')
+    const separated = formatText(keyed, { ...details, keySeparator: ':' }).toString()
+    expect(separated).toBe('t-1@5 1970-01-01T00:00:00.000Z h=x anna:a\n')
+  })
+
   test('has no control characters on a terminal', () => {
     const options = { ...plain, keySeparator: '\t', details: true, printableOnly: true }
     expect(formatText(record, options).toString()).toBe('t-1@5 1970-01-01T00:00:00.000Z h=x null\ta\ufffdb\n')
   })
+})
+
+test('a separator may be written with the escapes of kcat', () => {
+  expect(parseSeparator('\\t')).toBe('\t')
+  expect(parseSeparator('=\\x3a\\n')).toBe('=:\n')
+  expect(parseSeparator('\\\\t')).toBe('\\t')
+  for (const plain of ['\t', ':', '\\', '\\w', '']) expect(parseSeparator(plain)).toBe(plain)
+})
+
+test('a line that is no JSON is told with the reason', () => {
+  expect(() => parseJsonLine(Buffer.from('{"value":}'), 'Line 1', format)).toThrow(/^Line 1 is not JSON: .*'}'/)
+  expect(() => parseTextLine(Buffer.from('{"a":1'), 'Line 2', { ...format, valueFormat: 'json' })).toThrow(
+    /^The value of Line 2 is not JSON: .*position 6/,
+  )
 })
 
 test('a header is a name and a value', () => {

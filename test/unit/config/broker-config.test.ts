@@ -119,7 +119,7 @@ describe('parseConfig', () => {
     expect(parseConfig({ file: 'broker.id=7' }).nodeId).toBe(7)
     expect(parseConfig({ file: 'broker.id=7\nnode.id=7' }).nodeId).toBe(7)
     expect(messagesOf({ file: 'broker.id=7\nnode.id=8' })).toEqual([
-      'broker.id=7 contradicts node.id=8: set one, or both to the same',
+      'broker.id=7 (server.properties line 1) contradicts node.id=8: set one, or both to the same',
     ])
   })
 
@@ -149,6 +149,28 @@ describe('parseConfig', () => {
 })
 
 describe('parseConfig refuses', () => {
+  test('listeners and voters with their file and line, beside every other mistake', () => {
+    const file = [
+      'num.partitons=3',
+      'log.segment.bytes=x',
+      'listeners=SASL_PLAINTEXT://:9092',
+      'advertised.listeners=PLAINTEXT://0.0.0.0:1',
+      'controller.quorum.voters=1@there',
+      'authorizer.class.name=foo.Bar',
+    ].join('\n')
+    const fault = () => parseConfig({ file, fileName: 'a.properties' })
+    for (const message of [
+      'num.partitons (a.properties line 1) is no key',
+      'log.segment.bytes=x (a.properties line 2): allowed',
+      'listeners=SASL_PLAINTEXT://:9092 (a.properties line 3): SASL_PLAINTEXT is not built yet',
+      'advertised.listeners=PLAINTEXT://0.0.0.0:1 (a.properties line 4): listeners has no PLAINTEXT',
+      'controller.quorum.voters=1@there (a.properties line 5): allowed is id@host:port',
+      'authorizer.class.name=foo.Bar (a.properties line 6): allowed is an empty value alone',
+    ]) {
+      expect(fault).toThrow(message)
+    }
+  })
+
   test('an unknown key, with the nearest name and the place', () => {
     expect(messagesOf({ file: '\nlog.dris=/x' })).toEqual([
       'log.dris (server.properties line 2) is no key of Kafka or Rookery; did you mean log.dirs?',
@@ -210,7 +232,7 @@ describe('parseConfig refuses', () => {
     ['socket.request.max.bytes=9', 'queued.max.request.bytes=8'],
   ])('%s beside %s', (above, limit) => {
     expect(messagesOf({ overrides: [above, limit] })).toEqual([
-      `${above}: allowed is at most ${limit.replace('=', ', which is ')}`,
+      `${above} (--override): allowed is at most ${limit.replace('=', ', which is ')}`,
     ])
   })
 
@@ -335,7 +357,7 @@ describe('process.roles', () => {
     [
       'a broker that is a voter',
       `process.roles=broker\nnode.id=1\n${quorum}${clients}`,
-      'controller.quorum.voters=1@a:9093,2@b:9093 names node 1, and process.roles=broker has no vote',
+      'controller.quorum.voters=1@a:9093,2@b:9093 (server.properties line 4) names node 1, and process.roles=broker has no vote',
     ],
     [
       'a controller that is no voter',
@@ -360,7 +382,7 @@ describe('process.roles', () => {
     [
       'a controller whose listener is not there',
       `process.roles=controller\nnode.id=1\n${quorum}listeners=OTHER://:9093`,
-      'controller.listener.names=CONTROLLER: listeners has no such name',
+      'controller.listener.names=CONTROLLER (server.properties line 3): listeners has no such name',
     ],
   ])('is refused for %s', (_what, file, message) => {
     expect(messagesOf({ file }).join('\n')).toContain(message)

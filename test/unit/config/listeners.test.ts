@@ -7,7 +7,8 @@ function messagesOf(overrides: Record<string, string>): string[] {
   try {
     parse(overrides)
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems.map((problem) => problem.message)
+    if (error instanceof ConfigError)
+      return error.problems.map(({ message }) => message.replace(' (the overrides)', ''))
     throw error
   }
   return []

@@ -68,3 +68,23 @@ test('createDeclaredTopics() leaves existing topics alone and reports what canno
   const invalid: CreateTopicResult = { ok: false, name: 'a', reason: 'invalid-topic', message: 'no such name' }
   await expect(createDeclaredTopics(answer([invalid]), requests, silentLogger)).rejects.toThrow('no such name')
 })
+
+test.each([
+  ['[{"name":"a","partitons":3}]', 't.json: topic a: partitons is no field of a topic: did you mean partitions?'],
+  ['[{"name":"a","config":{}}]', 't.json: topic a: config is no field of a topic: did you mean configs?'],
+  ['[{"name":"a","owner":"b"}]', 't.json: topic a: owner is no field of a topic: allowed are name, partitions'],
+  ['[{"name":"a","partitions":null}]', 't.json: topic a: null partitions: allowed is 1 or more'],
+  ['[{"name":"a","partitions":"3"}]', 't.json: topic a: "3" partitions: allowed is 1 or more'],
+  ['[{"partitions":3}]', 't.json: {"partitions":3}: name: allowed is a text'],
+  ['[{"name":"a","configs":[]}]', 't.json: topic a: configs: allowed is an object'],
+  ['[null]', 't.json: null: allowed is a name, or an object with name, partitions'],
+  ['[["a"]]', 't.json: ["a"]: allowed is a name'],
+])('a declaration such as %s is refused', (text, message) => {
+  expect(() => parseTopicsFile(text, 't.json')).toThrow(message)
+})
+
+test('a topic that is declared twice in one place is told once', () => {
+  const fault = () => topicRequests(['a', { name: 'a', partitions: 3 }, 'a'], 'topics')
+  expect(fault).toThrow(ConfigError)
+  expect(fault).toThrow(/^topics: topic a is declared twice$/)
+})
