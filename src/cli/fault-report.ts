@@ -48,7 +48,7 @@ function fileSentence({ path, operation, systemCode, message }: FileError): stri
   if (systemCode === 'EACCES' || systemCode === 'EPERM' || systemCode === 'EROFS') {
     return `This user may not ${operation} ${path}: choose another folder with --override log.dirs=FOLDER`
   }
-  if (systemCode === 'ENOSPC') return `The disk is full: cannot ${operation} ${path}`
+  if (systemCode === 'ENOSPC' || systemCode === 'EDQUOT') return `The disk is full: cannot ${operation} ${path}`
   if (systemCode === 'ENOTDIR' || systemCode === 'EEXIST') return `${path} is not a folder: cannot ${operation} it`
   return message
 }

@@ -15,7 +15,8 @@
  *    its own disk, and leave while it writes.
  *  - Indexes in order: applied <= handed out <= commit <= last. What is committed is never replaced (asserted).
  *  - Committed by counting are only entries of the leader's own term; its first entry, a 'noop', brings the earlier ones along.
- *  - One write at a time; the first that fails stops the node. Damage on disk is refused at start, never cut off.
+ *  - One write at a time; the first that fails stops the node, but for one that finds no room on the disk of a node that leads alone:
+ *    that one waits. Damage on disk is refused at start, never cut off.
  *  - Who votes is what the last 'config' entry in the log says, committed or not. A new one is appended only when the one before
  *    is committed, and so is an entry of the leader's own term: otherwise two majorities might not meet.
  *  - A vote, a copy and a confirmed read count by id and directory id: a wiped disk has forgotten what its node promised.

@@ -164,6 +164,7 @@ export class RaftNode {
   readonly #faultListeners: ((error: unknown) => void)[] = []
   readonly #membershipListeners: ((membership: Membership) => void)[] = []
   readonly #leaderListeners: ((leaderId: NodeId | null) => void)[] = []
+  readonly #fullDiskListeners: (() => void)[] = []
 
   /** What came in and waits for the loop: messages, and reports of the transport. */
   #inbox: (() => void)[] = []
@@ -215,6 +216,14 @@ export class RaftNode {
     this.#appliedIndex = log.snapshot.index
     this.#keptEntries = options.keptEntries
     storage.onFailure((error) => this.#fault(error))
+    storage.setFullDiskPolicy({
+      mayWait: () => this.#lifecycle === 'running' && this.#isOnlyVoter && this.#announcedTerm !== null,
+      onFull: (error) => {
+        this.#logger.error({ reason: messageOf(error) }, 'disk of the metadata log is full, waiting for room')
+        this.#tell(this.#fullDiskListeners, undefined)
+      },
+      onRoom: () => this.#logger.info({}, 'disk of the metadata log has room again'),
+    })
     if (transport === undefined && !this.#isOnlyVoter) throw notAlone(id, options.directoryId, this.#core.membership)
   }
 
@@ -298,6 +307,19 @@ export class RaftNode {
     this.#membershipListeners.push(listener)
   }
 
+  /**
+   * The disk is full, and this node waits for room: proposals and reads are answered when there is some. Only a node that leads alone
+   * waits. Any other ends, as by any fault: while it stands still as a leader nobody decides, and as a follower it knows
+   * less and less while its broker serves.
+   */
+  onFullDisk(listener: () => void): void {
+    this.#fullDiskListeners.push(listener)
+  }
+
+  get waitsForRoom(): boolean {
+    return this.#storage.waitsForRoom
+  }
+
   /** The node can't go on, and what it promised stands only if its process ends now. Called once, last. */
   onFault(listener: (error: unknown) => void): void {
     this.#faultListeners.push(listener)
@@ -334,7 +356,10 @@ export class RaftNode {
     if (fault !== undefined) throw fault
   }
 
-  /** Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped'. Once more: no effect. */
+  /**
+   * Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped', snapshots that wait for room
+   * fail. Once more: no effect.
+   */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -342,6 +367,7 @@ export class RaftNode {
 
   async #stop(): Promise<void> {
     if (this.#lifecycle !== 'faulted') this.#end('stopped')
+    this.#storage.stopWaiting()
     await this.#loop
     await this.#storage.close()
   }

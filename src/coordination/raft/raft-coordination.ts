@@ -143,6 +143,8 @@ export class RaftCoordination implements Coordination {
   #controllerTerm: number | undefined
   /** Nodes whose processes have ended, as far as this node sees; what a new controller begins with. */
   readonly #crashed = new Set<BrokerId>()
+  /** Whether the node is about to stop ('soon': it hands over what it leads), and so waits for nothing. */
+  #leaves: 'no' | 'soon' | 'now' = 'no'
   #fault: Error | undefined
 
   readonly admin: Admin = {
@@ -197,6 +199,10 @@ export class RaftCoordination implements Coordination {
     raft.onLeadership((leadership) => this.#onLeadership(leadership))
     raft.onLeaderChange(() => this.#gate.notify())
     raft.onFault((error) => this.#onFault(error))
+    raft.onFullDisk(() => {
+      if (this.#leaves !== 'no') this.giveUp()
+      if (this.#leaves === 'now') void raft.stop()
+    })
   }
 
   get image(): MetadataImage {
@@ -294,6 +300,9 @@ export class RaftCoordination implements Coordination {
   async #handOverPartitions(lifecycle: BrokerLifecycle): Promise<void> {
     const nowMs = this.#options.platform.clock.monotonic()
     const hasController = () => this.#controllerId() !== undefined
+    this.#leaves = 'soon'
+    // Where the log waits for room nothing can be handed over, and nobody be answered.
+    if (this.#raft.waitsForRoom) this.giveUp()
     try {
       await this.#gate.until(hasController, nowMs + shutdownControllerMs, 'an active controller')
       await lifecycle.shutDown(nowMs + shutdownTimeoutMs)
@@ -312,6 +321,8 @@ export class RaftCoordination implements Coordination {
   async stop(): Promise<void> {
     this.giveUp()
     this.#endLeadership()
+    this.#leaves = 'now'
+    if (this.#raft.waitsForRoom) await this.#raft.stop() // what waits there may be a snapshot
     await this.#snapshots.stop()
     await this.#raft.stop()
   }
