@@ -45,8 +45,8 @@ export interface LogDirectoryEvents {
 /**
  * One log directory: its lock, whose it is, its partitions' logs and their checkpoints.
  *
- * States: online; offline after the first failed write or sync, with every log in it. `reopen` brings it back, with new
- * logs in place of the old ones.
+ * States: online; offline after the first failed write or sync, with every log in it; where that was for want of room its logs can be
+ * read. `reopen` brings it back, with new logs in place of the old ones.
  *
  *     meta.properties                       whose folder this is
  *     .lock                                 held while the node runs

@@ -53,7 +53,7 @@ export interface PartitionOptions {
 /**
  * One replica of one partition and its role.
  *
- * States: following (after construction too, when no leader is known), leading in an epoch, offline (its log failed).
+ * States: following (after construction too, when no leader is known), leading in an epoch, failed (its log did).
  * `becomeLeader` and `becomeFollower` move between the first two as the metadata says; the log's failure ends in the third.
  *
  * `logStartOffset <= highWatermark <= counted offset <= LEO`, where the counted offset is the flushed offset when
@@ -123,8 +123,14 @@ export class Partition implements LogListener {
     return this.#leaderId
   }
 
-  get isOffline(): boolean {
+  /** Its log failed, and comes back, if at all, as another one. Of one whose disk is full what it holds is read meanwhile. */
+  get hasFailed(): boolean {
     return this.#failure !== undefined
+  }
+
+  /** It failed, and can't even be read. */
+  get isOffline(): boolean {
+    return this.#failure !== undefined && !this.log.isReadable
   }
 
   /** The topic is gone, or its replica here. */
@@ -208,7 +214,7 @@ export class Partition implements LogListener {
   /** Whether a request that any replica may answer can be served here. */
   checkReplica(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
     if (this.#isRemoved) return { ok: false, reason: 'unknown-topic-or-partition' }
-    if (this.#failure !== undefined) return { ok: false, reason: 'storage-error', message: messageOf(this.#failure) }
+    if (this.isOffline) return this.#storageRefusal
     if (currentLeaderEpoch !== -1 && currentLeaderEpoch !== this.#leaderEpoch) {
       const reason: ReplicaRefusal =
         currentLeaderEpoch < this.#leaderEpoch ? 'fenced-leader-epoch' : 'unknown-leader-epoch'
@@ -217,9 +223,20 @@ export class Partition implements LogListener {
     return undefined
   }
 
+  /** As `checkLeader`, for what changes the log. */
+  #checkWriter(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
+    return this.checkLeader(currentLeaderEpoch) ?? this.#storageRefusal
+  }
+
+  /** Undefined unless its log failed. */
+  get #storageRefusal(): ReplicaRefused | undefined {
+    if (this.#failure === undefined) return undefined
+    return { ok: false, reason: 'storage-error', message: messageOf(this.#failure) }
+  }
+
   /** Appends and answers as `requiredAcks` asks. Never rejects. */
   append(request: AppendRequest): Promise<AppendOutcome> {
-    const refused = this.checkLeader(request.leaderEpoch ?? -1)
+    const refused = this.#checkWriter(request.leaderEpoch ?? -1)
     if (refused !== undefined) return Promise.resolve(refused)
     if (request.requiredAcks === -1 && !this.hasEnoughInSync) {
       return Promise.resolve({ ok: false, reason: 'not-enough-replicas' })
@@ -252,7 +269,7 @@ export class Partition implements LogListener {
     beforeOffset: Offset | -1,
     isAlive: (replica: BrokerId) => boolean = () => true,
   ): Promise<DeleteRecordsOutcome> {
-    const refused = this.checkLeader(-1)
+    const refused = this.#checkWriter(-1)
     if (refused !== undefined) return refused
     const offset = beforeOffset === -1 ? this.#highWatermark : beforeOffset
     if (offset < 0 || offset > this.#highWatermark) return { ok: false, reason: 'offset-out-of-range' }
@@ -267,7 +284,7 @@ export class Partition implements LogListener {
   #waitLowWatermark(offset: Offset, isAlive: (replica: BrokerId) => boolean): Promise<DeleteRecordsOutcome> {
     return new Promise((resolve) => {
       const look = (): void => {
-        const refused = this.checkLeader(-1)
+        const refused = this.#checkWriter(-1)
         const lowWatermark = this.#inSync?.lowWatermark(this.log.logStartOffset, isAlive) ?? -1
         if (refused === undefined && lowWatermark < offset) return
         this.#lowWatermarkWaiters.delete(look)

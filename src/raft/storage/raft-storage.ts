@@ -76,6 +76,8 @@ const deletesPerBatch = 1000
  */
 export class RaftStorage {
   #store: KeyValueStore
+  /** While it waits for room, and when that was in vain. */
+  #isStoreClosed: boolean = false
   readonly #fullDisk: FullDisk
   readonly #quorumState: QuorumStateStore | undefined
   readonly #timers: Timers
@@ -382,7 +384,7 @@ export class RaftStorage {
       await this.#witness()
     }
     await this.#enqueue(flush).catch(() => undefined) // who made the failing call was told
-    await this.#store.close()
+    if (!this.#isStoreClosed) await this.#store.close()
   }
 
   #crcAt(index: LogIndex): number | undefined {
@@ -401,7 +403,9 @@ export class RaftStorage {
         return await write()
       } catch (error) {
         if (!this.#fullDisk.mayWaitAfter(error)) throw error
+        this.#isStoreClosed = true
         this.#store = await this.#fullDisk.untilRoom(this.#store, error)
+        this.#isStoreClosed = false
         await this.#checkReopened()
       }
     }
