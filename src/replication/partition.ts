@@ -123,14 +123,14 @@ export class Partition implements LogListener {
     return this.#leaderId
   }
 
-  /** Its log failed, and comes back, if at all, as another one. Of one whose disk is full what it holds is read meanwhile. */
+  /** Its log failed, and comes back, if at all, as another one. */
   get hasFailed(): boolean {
     return this.#failure !== undefined
   }
 
-  /** It failed, and can't even be read. */
+  /** It failed, and can't even be read: of a disk that is only full the leader is, but no follower, whose marks stand still. */
   get isOffline(): boolean {
-    return this.#failure !== undefined && !this.log.isReadable
+    return this.#failure !== undefined && !(this.#inSync !== undefined && this.log.isReadable)
   }
 
   /** The topic is gone, or its replica here. */
@@ -383,7 +383,7 @@ export class Partition implements LogListener {
   /** A follower fetches: what it has counts, and may bring it into the ISR. The caller has checked that this replica leads. */
   onFollowerFetch(fetch: FollowerFetch): void {
     const inSync = this.#inSync
-    if (inSync === undefined) return
+    if (inSync === undefined || this.#failure !== undefined) return
     inSync.onFetch(fetch, this.log.logEndOffset, this.#platform.clock.monotonic())
     const mayJoin = (replica: BrokerId) => this.#mayJoinIsr(replica, inSync.brokerEpochOf(replica))
     if (inSync.expand(fetch.replica, this.#highWatermark, mayJoin)) this.#wantIsr(inSync)

@@ -147,6 +147,8 @@ test('Partition whose disk is full is read on as by the leader, and changes noth
   expect(await partition.deleteRecords(0)).toMatchObject(refused)
   expect(partition.checkLeader(-1)).toBeUndefined()
   expect([partition.isOffline, partition.hasFailed, partition.isLeader]).toEqual([false, true, false])
+  partition.applyImage(image({ leader: other, leaderEpoch: 4 as LeaderEpoch }))
+  expect(partition.checkReplica(-1)).toMatchObject({ reason: 'storage-error' })
 })
 
 test('Partition tells a fault of the disk from a bug, which is shown and answered as one', async () => {
