@@ -41,7 +41,7 @@
  *     core/membership.ts   who votes               storage/open.ts           on disk, in memory, is there anything
  *     core/read-queue.ts   reads to be confirmed   raft-node.ts              the loop
  *     core/snapshot-receiver.ts  chunks come in    voter-change.ts           a voter is added or removed
- *                                                  transport.ts              the port to the peers
+ *     storage/full-disk.ts waits for room           transport.ts              the port to the peers
  *
  * All runs on the event loop. Sources: Ongaro's thesis (membership §4, its correction on raft-dev of 2015, transfer §3.10,
  * pre-vote §9.6, check quorum §6.2, reads §6.4), KIP-853 for directory ids, "Raft" §5 for the section numbers in comments, etcd's
