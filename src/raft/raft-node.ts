@@ -170,6 +170,7 @@ export class RaftNode {
   #inbox: (() => void)[] = []
   #inboxBytes = 0
   #isTickDue: boolean = false
+  #mayWaitForRoom: boolean = false
   #isRunning: boolean = false
   /** The present run of the loop, or the last one. */
   #loop: Promise<void> | undefined
@@ -217,7 +218,7 @@ export class RaftNode {
     this.#keptEntries = options.keptEntries
     storage.onFailure((error) => this.#fault(error))
     storage.setFullDiskPolicy({
-      mayWait: () => this.#lifecycle === 'running' && this.#isOnlyVoter && this.#announcedTerm !== null,
+      mayWait: () => this.#lifecycle === 'running' && this.#mayWaitForRoom && this.#isOnlyVoter,
       onFull: (error) => {
         this.#logger.error({ reason: messageOf(error) }, 'disk of the metadata log is full, waiting for room')
         this.#tell(this.#fullDiskListeners, undefined)
@@ -305,6 +306,11 @@ export class RaftNode {
   /** Who votes has changed, in the log; see `RaftState.membership`. Called at `start` too. */
   onMembership(listener: (membership: Membership) => void): void {
     this.#membershipListeners.push(listener)
+  }
+
+  /** From now on a full disk is waited for, where this node leads alone. Until then, as while it starts, that is a fault. */
+  waitForRoom(): void {
+    this.#mayWaitForRoom = true
   }
 
   /**

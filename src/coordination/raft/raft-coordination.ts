@@ -268,6 +268,7 @@ export class RaftCoordination implements Coordination {
     this.#beginPublishing()
     await lifecycle.unfence(deadlineMs)
     lifecycle.beginHeartbeats()
+    this.#raft.waitForRoom()
     return { brokerEpoch: lifecycle.run.brokerEpoch }
   }
 
@@ -276,6 +277,7 @@ export class RaftCoordination implements Coordination {
     this.#beginPublishing()
     const forever = this.#options.platform.clock.monotonic() + longestTimerMs
     await this.#gate.until(() => this.#controllerId() !== undefined, forever, 'an active controller')
+    this.#raft.waitForRoom()
   }
 
   async #startRaft(): Promise<void> {

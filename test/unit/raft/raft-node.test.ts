@@ -113,6 +113,7 @@ describe('a node that is the only voter', () => {
   test('waits on a full disk, in office, and goes on when there is room', async () => {
     const quorum = new Quorum(1)
     const alone = await quorum.start(1)
+    alone.node.waitForRoom()
     await quorum.propose(alone, 'a')
     const { disk } = quorum.host(1)
     let fullDisks = 0
@@ -136,6 +137,7 @@ describe('a node that is the only voter', () => {
   test('waits for room for the quorum-state file, too, and for a snapshot', async () => {
     const quorum = new Quorum(1)
     const alone = await quorum.start(1)
+    alone.node.waitForRoom()
     const { disk } = quorum.host(1)
     disk.failNext({ operation: 'write', code: 'ENOSPC', path: /quorum-state/, times: 3 })
     await quorum.propose(alone, 'a')
@@ -160,6 +162,7 @@ describe('a node that is the only voter', () => {
     for (const end of ['stop', 'crash']) {
       const quorum = new Quorum(1)
       const alone = await quorum.start(1)
+      alone.node.waitForRoom()
       await quorum.propose(alone, 'a')
       const { disk } = quorum.host(1)
       disk.capacityBytes = disk.usedBytes
@@ -226,6 +229,7 @@ describe('three nodes', () => {
     const quorum = new Quorum(3)
     await quorum.startAll()
     const leader = await quorum.leader()
+    leader.node.waitForRoom()
     await quorum.propose(leader, 'a')
     const { disk } = quorum.host(leader.id)
     disk.capacityBytes = disk.usedBytes
