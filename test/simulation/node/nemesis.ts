@@ -1,4 +1,7 @@
 import type { DiskFault } from '../../../src/platform/simulated/index.ts'
+import { PropertyViolation } from '../checkers/checker.ts'
+import { listTopics } from './admin.ts'
+import { Client } from './client.ts'
 import type { FaultKind } from './scenario.ts'
 import { serverName } from './server.ts'
 import { sleep, type World } from './world.ts'
@@ -178,11 +181,16 @@ export class Nemesis {
    * itself. One that is started meanwhile may refuse to, and is started by its service manager until it does.
    */
   async #diskFull(): Promise<void> {
-    const { random, server, timers } = this.#world
+    const { random, server, timers, history } = this.#world
     const { disk } = server.host
     const room = random.float() < 0.3 ? 0 : random.int(20_000)
     disk.capacityBytes = disk.usedBytes + room
     await this.#pass(100, 3000)
+    if ((await listTopics(new Client(this.#world, 'watcher'))) === undefined) {
+      history.fail(
+        new PropertyViolation('a node whose disk is full answers', 'It does not tell which topics there are'),
+      )
+    }
     const draw = random.float()
     if (draw < 0.4) {
       server.isExcused = true
