@@ -79,6 +79,11 @@ export class Partition implements LogListener {
   #replicaCount = 1
   #highWatermark: Offset
   #failure: Error | undefined
+  /**
+   * Its disk was full while it led: what it holds is read until the epoch ends. In another one, or as a follower, the high watermark
+   * might be lower than what was told of it, and stands still.
+   */
+  #isReadOnly: boolean = false
   #isRemoved = false
 
   /** Appends above the high watermark, oldest first: where each ends and how many bytes it holds. */
@@ -125,12 +130,12 @@ export class Partition implements LogListener {
 
   /** Its log failed, and comes back, if at all, as another one. */
   get hasFailed(): boolean {
-    return this.#failure !== undefined
+    return this.#failure !== undefined || !this.log.isOnline
   }
 
-  /** It failed, and can't even be read: of a disk that is only full the leader is, but no follower, whose marks stand still. */
+  /** It failed, and can't even be read. */
   get isOffline(): boolean {
-    return this.#failure !== undefined && !(this.#inSync !== undefined && this.log.isReadable)
+    return this.#failure !== undefined && !this.#isReadOnly
   }
 
   /** The topic is gone, or its replica here. */
@@ -506,6 +511,7 @@ export class Partition implements LogListener {
 
   onFailed(error: Error): void {
     this.#failure = error
+    this.#isReadOnly = this.#inSync !== undefined && this.log.isReadable
     this.#answerAll('storage-error')
   }
 
@@ -547,6 +553,7 @@ export class Partition implements LogListener {
 
   /** Whatever was appended in the epoch that ends here and isn't committed yet is not acknowledged, now or later. */
   #endEpoch(): void {
+    this.#isReadOnly = false
     this.#answerAll('not-leader-or-follower')
     this.#uncommitted.clear()
   }

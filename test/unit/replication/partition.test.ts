@@ -149,6 +149,9 @@ test('Partition whose disk is full is read on as by the leader, and changes noth
   expect([partition.isOffline, partition.hasFailed, partition.isLeader]).toEqual([false, true, false])
   partition.applyImage(image({ leader: other, leaderEpoch: 4 as LeaderEpoch }))
   expect(partition.checkReplica(-1)).toMatchObject({ reason: 'storage-error' })
+  // Of what it led before it may have told a higher watermark than it knows now.
+  partition.applyImage(image({ leaderEpoch: 5 as LeaderEpoch }))
+  expect(partition.checkLeader(-1)).toMatchObject({ reason: 'storage-error' })
 })
 
 test('Partition tells a fault of the disk from a bug, which is shown and answered as one', async () => {
