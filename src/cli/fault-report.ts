@@ -64,6 +64,7 @@ function adviceFor({ path, operation, systemCode, message }: FileError): string 
     case 'EPERM':
       return `This user may not ${operation} ${path}: ${remedy}`
     case 'ENOSPC':
+    case 'EDQUOT':
       return `The disk is full: cannot ${operation} ${path}`
     case 'ENOTDIR':
     case 'EEXIST':

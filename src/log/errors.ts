@@ -1,5 +1,5 @@
 import { messageOf, RookeryError } from '../base/index.ts'
-import { isOutOfFiles } from '../platform/index.ts'
+import { isDiskFull, isOutOfFiles } from '../platform/index.ts'
 
 /**
  * A disk did not do what was asked, or what it gave back is damaged. The partition it names is offline until its
@@ -17,7 +17,7 @@ export class StorageError extends RookeryError {
   constructor(message: string, path: string, options?: { cause?: unknown }) {
     super(message, options)
     this.path = path
-    this.isDiskFull = isDiskFull(options?.cause)
+    this.isDiskFull = isFull(options?.cause)
     this.isOutOfFiles = isOutOfFiles(options?.cause)
   }
 }
@@ -25,17 +25,15 @@ export class StorageError extends RookeryError {
 /** `error` as a StorageError; one that is none becomes its cause. */
 export function storageErrorOf(error: unknown, path: string): StorageError {
   if (error instanceof StorageError) return error
-  const full = isDiskFull(error)
+  const full = isFull(error)
   const message = full
     ? `Disk full: no room left for ${path}; nothing is acknowledged there until there is room again`
     : `Storage failed at ${path}: ${messageOf(error)}`
   return new StorageError(message, path, { cause: error })
 }
 
-function isDiskFull(error: unknown): boolean {
-  if (error instanceof StorageError) return error.isDiskFull
-  const systemCode = (error as { systemCode?: unknown } | null | undefined)?.systemCode
-  return systemCode === 'ENOSPC' || systemCode === 'EDQUOT'
+function isFull(error: unknown): boolean {
+  return error instanceof StorageError ? error.isDiskFull : isDiskFull(error)
 }
 
 /** A log directory belongs to another cluster or another node. */

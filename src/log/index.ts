@@ -21,8 +21,9 @@
  * What holds:
  * - LEO moves when a write to the page cache returns, the flushed offset only when a sync that began after it has: content
  *   first, then names, then the parent's names. One sync of a log runs at a time and covers all that was appended before.
- * - A failed write or sync takes its directory offline in the same turn. No sync is tried again and then believed; a
- *   handle with unsynced bytes or I/O in flight is never closed, since its error would be lost.
+ * - A failed write or sync takes its directory offline in the same turn. Where there was no room, what is there can still
+ *   be read. No sync is tried again and then believed; a handle with unsynced bytes or I/O in flight is never closed, since its error
+ *   would be lost.
  * - Index files of the segment that takes appends are written when it is closed. Until then they are in memory; after a
  *   crash they are rebuilt, with the producer state, from the recovery point's segment on.
  * - The recovery point is never above what is on disk: lowered durably before a truncation, raised after syncs. So damage

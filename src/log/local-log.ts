@@ -76,7 +76,8 @@ export interface MoveTarget {
  * another half done. Compaction works for long and takes the mutex only to put a segment in place; truncation and the end
  * of the log abort it first.
  *
- * States: online; offline after a fault, for good (the directory makes a new `LocalLog` when it comes back); closed.
+ * States: online; full when its disk is, which can still be read; offline after any other fault; closed. There is no way back from full and
+ * offline: the directory makes a new `LocalLog` when it comes back.
  */
 export class LocalLog implements PartitionLog {
   readonly topic: string
@@ -100,7 +101,7 @@ export class LocalLog implements PartitionLog {
   #highWatermark: Offset
   /** Caps the recovery point while a truncation is under way: -1 for none. */
   #recoveryPointCap: Offset = -1
-  #state: 'online' | 'offline' | 'closed' = 'online'
+  #state: 'online' | 'full' | 'offline' | 'closed' = 'online'
   #fault: StorageError | undefined
   #syncFailed = false
   /** Where the last compaction ended, exclusive; -1: there was none. */
@@ -198,6 +199,10 @@ export class LocalLog implements PartitionLog {
 
   get isOnline(): boolean {
     return this.#state === 'online'
+  }
+
+  get isReadable(): boolean {
+    return this.#state === 'online' || this.#state === 'full'
   }
 
   /** There is something on disk that a checkpoint can speak of. */
@@ -474,7 +479,9 @@ export class LocalLog implements PartitionLog {
       get logEndOffset() {
         return logEndOffset()
       },
-      requireOnline: () => this.#requireOnline(),
+      requireReadable: () => {
+        if (!this.isReadable) throw this.#notOnline()
+      },
       readFault: (error) => this.#readFault(error),
     }
   }
@@ -869,7 +876,7 @@ export class LocalLog implements PartitionLog {
 
   /** The partition is deleted, or its directory is opened anew: no call is under way when it resolves. */
   async abandon(): Promise<void> {
-    if (this.#state === 'online') this.#release('closed')
+    if (this.isReadable) this.#release('closed')
     await this.#cleaning.ended()
     await this.#mutex.run(async () => {})
     this.#store.discardFiles()
@@ -879,17 +886,18 @@ export class LocalLog implements PartitionLog {
   goOffline(error: StorageError): void {
     if (this.#state !== 'online') return
     this.#fault = error
-    this.#release('offline')
+    this.#release(error.isDiskFull ? 'full' : 'offline')
     this.#listener?.onFailed(error)
   }
 
-  #release(state: 'offline' | 'closed'): void {
+  #release(state: 'full' | 'offline' | 'closed'): void {
     this.#state = state
     this.#cleaning.abort()
+    this.#flusher.stop(this.#notOnline())
+    if (state === 'full') return
     this.#tail.clear()
     this.#store.forgetIndexes()
     if (state === 'closed') this.#store.discardFiles()
-    this.#flusher.stop(this.#notOnline())
   }
 
   /** Nothing was written when a file could not be opened: that is told, and the next one may do. */

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import { type DirectoryLock, replaceFile } from '../platform/index.ts'
+import { type DirectoryLock, hasRoomFor, replaceFile } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
@@ -24,9 +24,8 @@ import { Removals } from './removals.ts'
 
 /** Kafka's name; its content says nothing that is needed here. */
 const cleanShutdownFile = '.kafka_cleanshutdown'
-const probeFile = '.probe'
 /** What must fit before a full disk counts as having room again: a few batches and the files of a roll. */
-const probeBytes = 4 * 1024 * 1024
+const neededBytes = 4 * 1024 * 1024
 /** Partitions that are loaded or closed at a time: as many as keep the thread pool busy. */
 const maxConcurrentLogs = 8
 
@@ -46,8 +45,8 @@ export interface LogDirectoryEvents {
 /**
  * One log directory: its lock, whose it is, its partitions' logs and their checkpoints.
  *
- * States: online; offline after the first failed write or sync, with every log in it. `reopen` brings it back, with new
- * logs in place of the old ones.
+ * States: online; offline after the first failed write or sync, with every log in it; where that was for want of room its logs can be
+ * read. `reopen` brings it back, with new logs in place of the old ones.
  *
  *     meta.properties                       whose folder this is
  *     .lock                                 held while the node runs
@@ -471,24 +470,8 @@ export class LogDirectory implements LogHost {
   }
 
   /** Whether there is room again on a disk that was full, and files can be opened. */
-  async hasRoom(): Promise<boolean> {
-    const { files } = this.#environment.platform
-    const path = join(this.path, probeFile)
-    try {
-      if ((await files.space(this.path)).freeBytes < 2 * probeBytes) return false
-      const handle = await files.open(path, 'create')
-      try {
-        await handle.write([Buffer.alloc(probeBytes)], 0)
-        await handle.sync()
-      } finally {
-        await handle.close()
-      }
-      return true
-    } catch {
-      return false // still full, or worse: asked again later
-    } finally {
-      await files.remove(path).catch(() => {})
-    }
+  hasRoom(): Promise<boolean> {
+    return hasRoomFor(this.#environment.platform.files, this.path, neededBytes)
   }
 
   /**

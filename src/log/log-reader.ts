@@ -20,8 +20,8 @@ const nothingRead: ReadResult = Object.freeze({
 export interface ReadLog {
   readonly logStartOffset: Offset
   readonly logEndOffset: Offset
-  /** Throws unless the log is online. */
-  requireOnline(): void
+  /** Throws unless the log can be read. */
+  requireReadable(): void
   /** What a failed read means; a disk that doesn't answer takes the directory offline. */
   readFault(error: unknown): unknown
 }
@@ -50,7 +50,7 @@ export class LogReader {
 
   /** As `PartitionLog.read`. */
   read(options: ReadOptions): ReadResult | OffsetOutOfRange | Promise<ReadResult | OffsetOutOfRange> {
-    this.#log.requireOnline()
+    this.#log.requireReadable()
     const { fetchOffset, maxBytes, minOneBatch } = options
     const { logStartOffset, logEndOffset } = this.#log
     if (fetchOffset < logStartOffset || fetchOffset > logEndOffset) {
@@ -126,7 +126,7 @@ export class LogReader {
     find: (log: SearchedLog) => Promise<TimestampAndOffset | undefined>,
   ): Promise<TimestampAndOffset | undefined> {
     const store = this.#store
-    this.#log.requireOnline()
+    this.#log.requireReadable()
     await store.renamed
     const segments = store.segments.slice()
     const { rewrites } = store

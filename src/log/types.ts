@@ -82,7 +82,7 @@ export interface TimestampAndOffset {
 export interface LogListener {
   /** Everything below `flushedOffset` (exclusive) is on disk. */
   onFlushed(flushedOffset: Offset): void
-  /** A write or sync failed: the directory is offline, nothing more will be appended or flushed. */
+  /** A write or sync failed: the directory is offline, nothing more will be appended or flushed. `isReadable` says whether it can be read. */
   onFailed(error: Error): void
   /** Retention or deleteRecords moved the start of the log. */
   onLogStartMoved(logStartOffset: Offset): void
@@ -121,6 +121,8 @@ export interface PartitionLog {
   /** True when acknowledgements wait for the sync (`flush.messages` is 1). */
   readonly acksWaitForFlush: boolean
   readonly isOnline: boolean
+  /** It is online, or its disk is full: what it holds can be read. */
+  readonly isReadable: boolean
   /** At most one listener: the partition that owns the log. */
   setListener(listener: LogListener | undefined): void
 

@@ -18,6 +18,7 @@ export interface ControlCalls {
   open(folders: NodeFolders): Promise<void>
   start(): Promise<void>
   ask(request: SentRequest): Promise<unknown>
+  waitForRoom(): Promise<void>
   transferLeadership(): Promise<void>
   stopQuorum(): Promise<void>
   unreached(): Promise<readonly string[]>

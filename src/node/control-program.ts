@@ -29,7 +29,7 @@ class ControlHost {
   readonly #calls: { readonly [Name in keyof ControlCalls]: (input: never) => Promise<unknown> }
   #quorum: MetadataQuorum | undefined
   /** As the node knows it. */
-  #state: QuorumState = { leaderId: null, term: 0, isActive: false }
+  #state: QuorumState = { leaderId: null, term: 0, isActive: false, waitsForRoom: false }
 
   constructor(port: ThreadPort, { config, incarnationId }: ControlInput) {
     this.#port = port
@@ -81,6 +81,7 @@ class ControlHost {
       start: () => this.#opened.start(),
       ask: ({ controller, kind, request, timeoutMs }) =>
         this.#opened.ask(controller, kind, request as ControllerRequests[typeof kind]['request'], timeoutMs),
+      waitForRoom: async () => this.#opened.waitForRoom(),
       transferLeadership: () => this.#opened.transferLeadership(),
       stopQuorum: () => this.#opened.stop(),
       unreached: () => plane.unreached(),
@@ -96,10 +97,10 @@ class ControlHost {
 
   #tellState(): void {
     if (this.#quorum === undefined) return
-    const { leaderId, term, isActive } = this.#quorum.state
-    const known = this.#state
-    if (known.leaderId === leaderId && known.term === term && known.isActive === isActive) return
-    this.#state = { leaderId, term, isActive }
+    const state = this.#quorum.state
+    const keys = Object.keys(state) as (keyof QuorumState)[]
+    if (keys.every((key) => state[key] === this.#state[key])) return
+    this.#state = state
     this.#post({ type: 'state', state: this.#state })
   }
 

@@ -132,7 +132,7 @@ class ThreadQuorum implements MetadataQuorum {
   readonly #call: Call
   readonly #loader: MetadataLoader
   #listener: QuorumListener | undefined
-  #state: QuorumState = { leaderId: null, term: 0, isActive: false }
+  #state: QuorumState = { leaderId: null, term: 0, isActive: false, waitsForRoom: false }
   #fault: Error | undefined
   #stopped: Promise<void> | undefined
 
@@ -167,6 +167,10 @@ class ThreadQuorum implements MetadataQuorum {
   ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>> {
     type Answer = Promise<ControllerAnswer<ControllerRequests[Kind]['response']>>
     return this.#call('ask', { controller, kind, request, timeoutMs }) as Answer
+  }
+
+  waitForRoom(): void {
+    this.#call('waitForRoom').catch(() => undefined) // nothing waits where it has ended
   }
 
   async transferLeadership(): Promise<void> {

@@ -413,7 +413,7 @@ class Node implements RunningNode {
       brokerId: this.brokerId,
       heartbeatIntervalMs: values.brokerHeartbeatIntervalMs,
       sessionTimeoutMs: values.brokerSessionTimeoutMs,
-      logDirectories: () => directoryStates(logs),
+      logDirectories: () => directoryStates(logs, this.#config.isAlone),
     })
     this.#coordination = coordination
     coordination.onFault((error) => this.#fail(error))
@@ -552,11 +552,19 @@ class Gate implements RequestHandler {
   }
 }
 
-/** Directories that could not even be opened have no id, and are not registered. */
-function directoryStates(logs: LogManager): { readonly online: readonly Uuid[]; readonly offline: readonly Uuid[] } {
+/**
+ * Directories that could not even be opened have no id, and are not registered. A node alone tells nobody that one is full: nobody could lead in
+ * its place, and it would not serve reads without leading.
+ */
+function directoryStates(
+  logs: LogManager,
+  isAlone: boolean,
+): { readonly online: readonly Uuid[]; readonly offline: readonly Uuid[] } {
   const known = logs.directories().flatMap(({ directoryId, error }) => (directoryId ? [{ directoryId, error }] : []))
   const idsOf = (isOnline: boolean) =>
-    known.filter(({ error }) => (error === undefined) === isOnline).map(({ directoryId }) => directoryId)
+    known
+      .filter(({ error }) => (error === undefined || (isAlone && error.isDiskFull)) === isOnline)
+      .map(({ directoryId }) => directoryId)
   return { online: idsOf(true), offline: idsOf(false) }
 }
 

@@ -59,6 +59,11 @@ export function isOutOfFiles(error: unknown): boolean {
   return error instanceof FileError && (error.systemCode === 'EMFILE' || error.systemCode === 'ENFILE')
 }
 
+/** The disk, or what this user may have of it, has no room left: an error that passes when there is some. */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof FileError && (error.systemCode === 'ENOSPC' || error.systemCode === 'EDQUOT')
+}
+
 /** The system's code of what a call of Node threw; 'EUNKNOWN' when it carries none. */
 export function systemCodeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code

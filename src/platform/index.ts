@@ -6,6 +6,7 @@
  *
  *   ports.ts        the contract: read it first; every comment there binds both implementations
  *   errors.ts       what they throw
+ *   disk-room.ts    whether a disk that was full has room again
  *   replace-file.ts a small file as a whole, over the port
  *   waiting.ts      pauses and turns of the event loop, over the port
  *   real/           Node: `createRealPlatform`, `createRealThreads`
@@ -23,7 +24,8 @@
  * - What one turn of the loop writes to a socket leaves in one system call.
  * - Timers and idle workers don't keep the process alive; sockets, listeners, calls and tasks under way do.
  */
-export { DirectoryLockedError, FileError, isOutOfFiles, NetworkError, OffloadError } from './errors.ts'
+export { hasRoomFor } from './disk-room.ts'
+export { DirectoryLockedError, FileError, isDiskFull, isOutOfFiles, NetworkError, OffloadError } from './errors.ts'
 export { createHaltingPlatform, type HaltingPlatform } from './halting/halting-platform.ts'
 export { Turnstile } from './halting/turnstile.ts'
 export { createManualPlatform, type ManualPlatform, type Time } from './manual/manual-platform.ts'

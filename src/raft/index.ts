@@ -15,7 +15,8 @@
  *    its own disk, and leave while it writes.
  *  - Indexes in order: applied <= handed out <= commit <= last. What is committed is never replaced (asserted).
  *  - Committed by counting are only entries of the leader's own term; its first entry, a 'noop', brings the earlier ones along.
- *  - One write at a time; the first that fails stops the node. Damage on disk is refused at start, never cut off.
+ *  - One write at a time; the first that fails stops the node, but for one that finds no room on the disk of a node that leads alone:
+ *    that one waits. Damage on disk is refused at start, never cut off.
  *  - Who votes is what the last 'config' entry in the log says, committed or not. A new one is appended only when the one before
  *    is committed, and so is an entry of the leader's own term: otherwise two majorities might not meet.
  *  - A vote, a copy and a confirmed read count by id and directory id: a wiped disk has forgotten what its node promised.
@@ -40,7 +41,7 @@
  *     core/membership.ts   who votes               storage/open.ts           on disk, in memory, is there anything
  *     core/read-queue.ts   reads to be confirmed   raft-node.ts              the loop
  *     core/snapshot-receiver.ts  chunks come in    voter-change.ts           a voter is added or removed
- *                                                  transport.ts              the port to the peers
+ *     storage/full-disk.ts waits for room           transport.ts              the port to the peers
  *
  * All runs on the event loop. Sources: Ongaro's thesis (membership §4, its correction on raft-dev of 2015, transfer §3.10,
  * pre-vote §9.6, check quorum §6.2, reads §6.4), KIP-853 for directory ids, "Raft" §5 for the section numbers in comments, etcd's

@@ -165,11 +165,13 @@ export class RaftNode {
   readonly #faultListeners: ((error: unknown) => void)[] = []
   readonly #membershipListeners: ((membership: Membership) => void)[] = []
   readonly #leaderListeners: ((leaderId: NodeId | null) => void)[] = []
+  readonly #fullDiskListeners: (() => void)[] = []
 
   /** What came in and waits for the loop: messages, and reports of the transport. */
   #inbox: (() => void)[] = []
   #inboxBytes = 0
   #isTickDue: boolean = false
+  #mayWaitForRoom: boolean = false
   #isRunning: boolean = false
   /** The present run of the loop, or the last one. */
   #loop: Promise<void> | undefined
@@ -216,6 +218,14 @@ export class RaftNode {
     this.#appliedIndex = log.snapshot.index
     this.#keptEntries = options.keptEntries
     storage.onFailure((error) => this.#fault(error))
+    storage.setFullDiskPolicy({
+      mayWait: () => this.#lifecycle === 'running' && this.#mayWaitForRoom && this.#isOnlyVoter,
+      onFull: (error) => {
+        this.#logger.error({ reason: messageOf(error) }, 'disk of the metadata log is full, waiting for room')
+        this.#tell(this.#fullDiskListeners, undefined)
+      },
+      onRoom: () => this.#logger.info({}, 'disk of the metadata log has room again'),
+    })
     if (transport === undefined && !this.#isOnlyVoter) throw notAlone(id, options.directoryId, this.#core.membership)
   }
 
@@ -299,6 +309,24 @@ export class RaftNode {
     this.#membershipListeners.push(listener)
   }
 
+  /** From now on a full disk is waited for, where this node leads alone. Until then, as while it starts, that is a fault. */
+  waitForRoom(): void {
+    this.#mayWaitForRoom = true
+  }
+
+  /**
+   * The disk is full, and this node waits for room: proposals and reads are answered when there is some. Only a node that leads alone
+   * waits. Any other ends, as by any fault: while it stands still as a leader nobody decides, and as a follower it knows
+   * less and less while its broker serves.
+   */
+  onFullDisk(listener: () => void): void {
+    this.#fullDiskListeners.push(listener)
+  }
+
+  get waitsForRoom(): boolean {
+    return this.#storage.waitsForRoom
+  }
+
   /** The node can't go on, and what it promised stands only if its process ends now. Called once, last. */
   onFault(listener: (error: unknown) => void): void {
     this.#faultListeners.push(listener)
@@ -335,7 +363,10 @@ export class RaftNode {
     if (fault !== undefined) throw fault
   }
 
-  /** Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped'. Once more: no effect. */
+  /**
+   * Resolves when nothing runs any more and the storage is closed. Proposals that wait end in 'stopped', snapshots that wait for room
+   * fail. Once more: no effect.
+   */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -343,6 +374,7 @@ export class RaftNode {
 
   async #stop(): Promise<void> {
     if (this.#lifecycle !== 'faulted') this.#end('stopped')
+    this.#storage.stopWaiting()
     await this.#loop
     await this.#storage.close()
   }

@@ -54,7 +54,7 @@ export interface PartitionOptions {
 /**
  * One replica of one partition and its role.
  *
- * States: following (after construction too, when no leader is known), leading in an epoch, offline (its log failed).
+ * States: following (after construction too, when no leader is known), leading in an epoch, failed (its log did).
  * `becomeLeader` and `becomeFollower` move between the first two as the metadata says; the log's failure ends in the third.
  *
  * `logStartOffset <= highWatermark <= counted offset <= LEO`, where the counted offset is the flushed offset when
@@ -84,6 +84,11 @@ export class Partition implements LogListener {
   #replicaCount = 1
   #highWatermark: Offset
   #failure: Error | undefined
+  /**
+   * Its disk was full while it led: what it holds is read until the epoch ends. In another one, or as a follower, the high watermark
+   * might be lower than what was told of it, and stands still.
+   */
+  #isReadOnly: boolean = false
   #isRemoved = false
 
   /** Appends above the high watermark, oldest first: where each ends and how many bytes it holds. */
@@ -128,8 +133,14 @@ export class Partition implements LogListener {
     return this.#leaderId
   }
 
+  /** Its log failed, and comes back, if at all, as another one. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined || !this.log.isOnline
+  }
+
+  /** It failed, and can't even be read. */
   get isOffline(): boolean {
-    return this.#failure !== undefined
+    return this.#failure !== undefined && !this.#isReadOnly
   }
 
   /** The topic is gone, or its replica here. */
@@ -213,7 +224,7 @@ export class Partition implements LogListener {
   /** Whether a request that any replica may answer can be served here. */
   checkReplica(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
     if (this.#isRemoved) return { ok: false, reason: 'unknown-topic-or-partition' }
-    if (this.#failure !== undefined) return { ok: false, reason: 'storage-error', message: messageOf(this.#failure) }
+    if (this.isOffline) return this.#storageRefusal
     if (currentLeaderEpoch !== -1 && currentLeaderEpoch !== this.#leaderEpoch) {
       const reason: ReplicaRefusal =
         currentLeaderEpoch < this.#leaderEpoch ? 'fenced-leader-epoch' : 'unknown-leader-epoch'
@@ -222,9 +233,20 @@ export class Partition implements LogListener {
     return undefined
   }
 
+  /** As `checkLeader`, for what changes the log. */
+  #checkWriter(currentLeaderEpoch: LeaderEpoch | -1): ReplicaRefused | undefined {
+    return this.checkLeader(currentLeaderEpoch) ?? this.#storageRefusal
+  }
+
+  /** Undefined unless its log failed. */
+  get #storageRefusal(): ReplicaRefused | undefined {
+    if (this.#failure === undefined) return undefined
+    return { ok: false, reason: 'storage-error', message: messageOf(this.#failure) }
+  }
+
   /** Appends and answers as `requiredAcks` asks. Never rejects. */
   append(request: AppendRequest): Promise<AppendOutcome> {
-    const refused = this.checkLeader(request.leaderEpoch ?? -1)
+    const refused = this.#checkWriter(request.leaderEpoch ?? -1)
     if (refused !== undefined) return Promise.resolve(refused)
     if (request.requiredAcks === -1 && !this.hasEnoughInSync) {
       return Promise.resolve({ ok: false, reason: 'not-enough-replicas' })
@@ -257,7 +279,7 @@ export class Partition implements LogListener {
     beforeOffset: Offset | -1,
     isAlive: (replica: BrokerId) => boolean = () => true,
   ): Promise<DeleteRecordsOutcome> {
-    const refused = this.checkLeader(-1)
+    const refused = this.#checkWriter(-1)
     if (refused !== undefined) return refused
     const offset = beforeOffset === -1 ? this.#highWatermark : beforeOffset
     if (offset < 0 || offset > this.#highWatermark) return { ok: false, reason: 'offset-out-of-range' }
@@ -272,7 +294,7 @@ export class Partition implements LogListener {
   #waitLowWatermark(offset: Offset, isAlive: (replica: BrokerId) => boolean): Promise<DeleteRecordsOutcome> {
     return new Promise((resolve) => {
       const look = (): void => {
-        const refused = this.checkLeader(-1)
+        const refused = this.#checkWriter(-1)
         const lowWatermark = this.#inSync?.lowWatermark(this.log.logStartOffset, isAlive) ?? -1
         if (refused === undefined && lowWatermark < offset) return
         this.#lowWatermarkWaiters.delete(look)
@@ -371,7 +393,7 @@ export class Partition implements LogListener {
   /** A follower fetches: what it has counts, and may bring it into the ISR. The caller has checked that this replica leads. */
   onFollowerFetch(fetch: FollowerFetch): void {
     const inSync = this.#inSync
-    if (inSync === undefined) return
+    if (inSync === undefined || this.#failure !== undefined) return
     inSync.onFetch(fetch, this.log.logEndOffset, this.#platform.clock.monotonic())
     const mayJoin = (replica: BrokerId) => this.#mayJoinIsr(replica, inSync.brokerEpochOf(replica))
     if (inSync.expand(fetch.replica, this.#highWatermark, mayJoin)) this.#wantIsr(inSync)
@@ -515,6 +537,7 @@ export class Partition implements LogListener {
 
   onFailed(error: Error): void {
     this.#failure = error
+    this.#isReadOnly = this.#inSync !== undefined && this.log.isReadable
     this.#answerAll('storage-error')
   }
 
@@ -556,6 +579,7 @@ export class Partition implements LogListener {
 
   /** Whatever was appended in the epoch that ends here and isn't committed yet is not acknowledged, now or later. */
   #endEpoch(): void {
+    this.#isReadOnly = false
     this.#answerAll('not-leader-or-follower')
     this.#uncommitted.clear()
   }

@@ -346,7 +346,7 @@ export class ReplicaManager implements ReplicaService {
   /** Opens anew what could not be opened, or failed, now that its directory works again. Acknowledged records are all there. */
   reopenFailed(image: MetadataImage): void {
     for (const [name, hosted] of [...this.#hosted]) {
-      if (hosted.failure === undefined && !hosted.partition?.isOffline) continue
+      if (hosted.failure === undefined && !hosted.partition?.hasFailed) continue
       const topic = image.topics.byId(hosted.topicId)
       if (hosted.partition !== undefined) this.#fetchers.unfollow(hosted.partition)
       hosted.partition?.remove()

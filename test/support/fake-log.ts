@@ -16,6 +16,7 @@ export class FakeLog implements PartitionLog {
   latestEpoch = -1 as LeaderEpoch
   acksWaitForFlush = true
   isOnline = true
+  isReadable = true
   activeListener: LogListener | undefined
   readonly batches: { readonly baseOffset: Offset; readonly bytes: Buffer }[] = []
   releasedReads = 0

@@ -98,6 +98,7 @@ export class LocalQuorum implements MetadataQuorum {
   #controllerTerm: number | undefined
   /** Nodes whose processes have ended, as far as this node sees; what a new controller begins with. */
   readonly #crashed = new Set<BrokerId>()
+  #isStopping = false
   #fault: Error | undefined
 
   /** `commits`, where it is given, hears of everything before the listener does. */
@@ -143,11 +144,20 @@ export class LocalQuorum implements MetadataQuorum {
     raft.onLeadership((leadership) => this.#onLeadership(leadership))
     raft.onLeaderChange(() => this.#changed())
     raft.onFault((error) => this.#onFault(error))
+    raft.onFullDisk(() => {
+      if (this.#isStopping) void raft.stop()
+      this.#changed()
+    })
   }
 
   get state(): QuorumState {
     const { term, leaderId } = this.#raft.state
-    return { leaderId: leaderId as BrokerId | null, term, isActive: this.#controller.loop.head !== undefined }
+    return {
+      leaderId: leaderId as BrokerId | null,
+      term,
+      isActive: this.#controller.loop.head !== undefined,
+      waitsForRoom: this.#raft.waitsForRoom,
+    }
   }
 
   get image(): MetadataImage {
@@ -215,8 +225,14 @@ export class LocalQuorum implements MetadataQuorum {
     await this.#raft.transferLeadership() // does nothing where there is nobody to take it
   }
 
+  waitForRoom(): void {
+    this.#raft.waitForRoom()
+  }
+
   async stop(): Promise<void> {
     this.#giveUp(new CoordinationError('stopped', 'The node is stopping'))
+    this.#isStopping = true
+    if (this.#raft.waitsForRoom) await this.#raft.stop() // what waits there may be a snapshot
     await this.#snapshots.stop()
     await this.#raft.stop()
   }

@@ -28,6 +28,8 @@ export interface MetadataQuorum {
   ): Promise<ControllerAnswer<ControllerRequests[Kind]['response']>>
   /** To the voter that is furthest. Does nothing where there is nobody to take it, nor where this node doesn't lead or has a fault. */
   transferLeadership(): Promise<void>
+  /** From now on a write that finds the disk full waits for room, where this node is the only voter. */
+  waitForRoom(): void
   /** Resolves when nothing of it runs any more and its storage is closed. Harmless when called again, and after a fault. */
   stop(): Promise<void>
 }
@@ -38,6 +40,8 @@ export interface QuorumState {
   readonly term: number
   /** This node leads, and its controller decides: it has all that was before. */
   readonly isActive: boolean
+  /** A write found the disk full, and is made again when there is room: until then nothing is stored. */
+  readonly waitsForRoom: boolean
 }
 
 /** What it throws is a fault of the node. */

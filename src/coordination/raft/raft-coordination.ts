@@ -82,6 +82,8 @@ class RaftCoordination implements Coordination {
   #published: MetadataImage = emptyImage
   #isPublishing: boolean = false
   #lifecycle: BrokerLifecycle | undefined
+  /** The node is about to stop, and so waits for nothing. */
+  #leaves = false
   #fault: Error | undefined
 
   readonly admin: Admin = {
@@ -114,7 +116,10 @@ class RaftCoordination implements Coordination {
       onStep: (delta, image) => {
         if (this.#isPublishing) this.#publish(delta, image)
       },
-      onChange: () => this.#gate.notify(),
+      onChange: () => {
+        this.#giveUpWithoutRoom()
+        this.#gate.notify()
+      },
       onFault: (error) => this.#onFault(error),
     })
   }
@@ -167,6 +172,7 @@ class RaftCoordination implements Coordination {
     this.#beginPublishing()
     await lifecycle.unfence(deadlineMs)
     lifecycle.beginHeartbeats()
+    this.#quorum.waitForRoom()
     return { brokerEpoch: lifecycle.run.brokerEpoch }
   }
 
@@ -174,6 +180,7 @@ class RaftCoordination implements Coordination {
     await this.#quorum.start()
     this.#beginPublishing()
     await this.#client.whenThere(this.#options.platform.clock.monotonic() + longestTimerMs)
+    this.#quorum.waitForRoom()
   }
 
   async handOver(): Promise<void> {
@@ -183,6 +190,8 @@ class RaftCoordination implements Coordination {
 
   async #handOverPartitions(lifecycle: BrokerLifecycle): Promise<void> {
     const nowMs = this.#options.platform.clock.monotonic()
+    this.#leaves = true
+    this.#giveUpWithoutRoom()
     try {
       await this.#client.whenThere(nowMs + shutdownControllerMs)
       await lifecycle.shutDown(nowMs + shutdownTimeoutMs)
@@ -190,6 +199,11 @@ class RaftCoordination implements Coordination {
       // The node goes in any case: what could not be handed over moves when it is fenced, or registers again.
       this.#logger.warn({ error }, 'leaderships not handed over')
     }
+  }
+
+  /** Where the metadata log waits for room nothing can be handed over, and nobody be answered. */
+  #giveUpWithoutRoom(): void {
+    if (this.#leaves && this.#quorum.state.waitsForRoom) this.giveUp()
   }
 
   giveUp(): void {

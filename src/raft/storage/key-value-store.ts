@@ -2,7 +2,8 @@
  * The narrowest door to the store under the Raft log: ordered keys, atomic batches. Level stands behind it in production, a
  * write-ahead log over the platform's files in simulation, a map for brokers that keep nothing.
  *
- * Keys compare byte by byte. A fault rejects, and leaves open what of the batch is there.
+ * Keys compare byte by byte. A fault rejects, and leaves open what of the batch is there; nothing may be written after it but to a
+ * store that is opened anew. A disk without room is a `FileError` of which `isDiskFull` is true.
  */
 export interface KeyValueStore {
   get(key: Uint8Array): Promise<Uint8Array | undefined>

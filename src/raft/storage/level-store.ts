@@ -1,5 +1,6 @@
 import { Level } from 'level'
 import { messageOf } from '../../base/index.ts'
+import { FileError } from '../../platform/index.ts'
 import { RaftStorageError } from './errors.ts'
 import type { KeyValueOperation, KeyValueStore } from './key-value-store.ts'
 
@@ -24,8 +25,13 @@ export async function openLevelStore(directory: string): Promise<KeyValueStore> 
   try {
     await level.open()
   } catch (error) {
-    const reason = messageOf((error as { cause?: unknown }).cause ?? error)
-    throw new RaftStorageError(`Cannot open the Raft log in ${directory}: ${reason}`, { cause: error })
+    const cause = (error as { cause?: unknown }).cause ?? error
+    const full = fullDiskError(cause, 'open', directory)
+    const reason =
+      full === undefined
+        ? `Cannot open the Raft log in ${directory}`
+        : `The disk is full: no room to open the Raft log in ${directory}`
+    throw new RaftStorageError(`${reason}: ${messageOf(cause)}`, { cause: full ?? error })
   }
   /** Level writes in threads, one for each call, which overtake each other: a batch begins when the one before is over. */
   let last: Promise<unknown> = Promise.resolve()
@@ -33,13 +39,30 @@ export async function openLevelStore(directory: string): Promise<KeyValueStore> 
     get: (key) => level.get(key),
     iterate: (from, end) => level.iterator({ gte: from, lt: end, highWaterMarkBytes }),
     batch: (operations, { sync }) => {
-      const write = () => level.batch(operations.map(toLevel), { sync })
+      const write = async () => {
+        try {
+          await level.batch(operations.map(toLevel), { sync })
+        } catch (error) {
+          throw fullDiskError(error, 'write', directory) ?? error
+        }
+      }
       const written = last.then(write, write)
       last = written
       return written
     },
     close: () => level.close(),
   }
+}
+
+/** Level gives what the system said only as its text. Undefined for any other error. */
+function fullDiskError(error: unknown, operation: string, directory: string): FileError | undefined {
+  const text = `${(error as { code?: unknown } | null)?.code} ${messageOf(error)}`
+  const systemCode = /no space left|not enough space|ENOSPC/i.test(text)
+    ? 'ENOSPC'
+    : /quota exceeded|EDQUOT/i.test(text)
+      ? 'EDQUOT'
+      : undefined
+  return systemCode && new FileError(operation, directory, systemCode, { cause: error })
 }
 
 function toLevel(operation: KeyValueOperation) {

@@ -48,12 +48,13 @@ export interface KeptPartial {
 
 /**
  * Damage is never repaired here, however much it looks like a torn end: the store below already dropped what
- * was really torn, and what else is missing was promised to somebody. Throws `RaftStorageError` with what to do.
+ * was really torn, and what else is missing was promised to somebody. Throws `RaftStorageError` with what to do. `tidies`: what a crash left of snapshots is removed.
  */
 export async function loadState(
   store: KeyValueStore,
   witnessed: QuorumState | undefined,
   hasWitness: boolean,
+  { tidies = true }: { readonly tidies?: boolean } = {},
 ): Promise<LoadedState> {
   await checkFormat(store, witnessed)
   const hardStateValue = await store.get(hardStateKey)
@@ -64,8 +65,8 @@ export async function loadState(
   const hardState = decoded(() => decodeHardState(hardStateValue))
   const manifest = decoded(() => decodeManifest(manifestValue))
   const header = partialHeaderOf(partialValue, Math.max(hardState.commitIndex, manifest.index))
-  const { data, partial } = await readChunks(store, manifest, header)
-  if (partialValue !== undefined && partial === undefined) {
+  const { data, partial } = await readChunks(store, manifest, header, tidies)
+  if (tidies && partialValue !== undefined && partial === undefined) {
     await store.batch([{ type: 'delete', key: partialKey }], { sync: false })
   }
   const { index, term, membership } = manifest
@@ -156,12 +157,13 @@ function partialHeaderOf(value: Uint8Array | undefined, knownIndex: number): Sna
 
 /**
  * The data of the snapshot, and what is there of the one with `header`; leftovers of others whose writing a crash cut short are
- * removed.
+ * removed, where that is asked for.
  */
 async function readChunks(
   store: KeyValueStore,
   manifest: Manifest,
   header: SnapshotHeader | undefined,
+  tidies: boolean,
 ): Promise<{ data: Uint8Array; partial: KeptPartial | undefined }> {
   const chunks: Uint8Array[] = []
   const leftovers: KeyValueOperation[] = []
@@ -176,7 +178,7 @@ async function readChunks(
     else partial = { ...partial, chunkCount: partial.chunkCount + 1, bytes: partial.bytes + bytes }
   }
   const data = decoded(() => joinChunks(manifest, chunks))
-  if (leftovers.length > 0) await store.batch(leftovers, { sync: false })
+  if (tidies && leftovers.length > 0) await store.batch(leftovers, { sync: false })
   return { data, partial: partial?.chunkCount === 0 ? undefined : partial }
 }
 

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import type { Files, Timers } from '../../platform/index.ts'
+import { type Files, hasRoomFor, type Timers } from '../../platform/index.ts'
 import type { Membership } from '../core/types.ts'
 import type { KeyValueStore } from './key-value-store.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -11,6 +11,9 @@ export interface OpenOptions {
   readonly timers: Timers
   readonly bootstrap: Membership | undefined
 }
+
+/** What opening a store may write: Level stores what its write-ahead log holds, 4 MiB, in another file. */
+const bytesToOpen = 4 << 20
 
 /** Decides when a sync may run; the process's scheduler of all syncs is one. Settles as `work` does. */
 export type ScheduleSync = (work: () => Promise<void>) => Promise<void>
@@ -29,9 +32,11 @@ export async function openDurableStorage(
   await files.makeDirectory(directory)
   await files.syncDirectory(dirname(directory))
   const openStore = options.openStore ?? (await import('./level-store.ts')).openLevelStore
-  const store = withScheduledSyncs(await openStore(`${directory}/log`), scheduleSync)
+  const open = async () => withScheduledSyncs(await openStore(`${directory}/log`), scheduleSync)
+  const store = await open()
   await files.syncDirectory(directory)
-  return await RaftStorage.open({ store, quorumState: quorumStateFile(files, directory), timers, bootstrap })
+  const recovery = { hasRoom: () => hasRoomFor(files, directory, bytesToOpen), reopenStore: open }
+  return await RaftStorage.open({ store, quorumState: quorumStateFile(files, directory), timers, bootstrap, recovery })
 }
 
 /**

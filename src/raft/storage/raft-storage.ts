@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { assert, messageOf } from '../../base/index.ts'
-import type { Timer, Timers } from '../../platform/index.ts'
+import { isDiskFull, type Timer, type Timers } from '../../platform/index.ts'
 import { MemoryLog } from '../core/memory-log.ts'
 import type {
   Entry,
@@ -35,6 +35,7 @@ import {
   seal,
 } from './encoding.ts'
 import { RaftStorageError } from './errors.ts'
+import { FullDisk, type FullDiskPolicy, type FullDiskRecovery } from './full-disk.ts'
 import type { KeyValueOperation, KeyValueStore } from './key-value-store.ts'
 import { type KeptPartial, loadState } from './load.ts'
 import type { QuorumState, QuorumStateStore } from './quorum-state.ts'
@@ -50,6 +51,8 @@ export interface RaftStorageOptions {
    * that exists, as one whose disk was wiped must; undefined refuses an empty store. Without effect on one that has been formatted.
    */
   readonly bootstrap: Membership | undefined
+  /** Left out: a full disk is a failure as any other. */
+  readonly recovery?: FullDiskRecovery
 }
 
 /** The parts of a `Ready` that go to the disk. */
@@ -66,9 +69,16 @@ const deletesPerBatch = 1000
  *
  * One queue: a write starts when the one before it is durable. A write or sync that failed poisons the storage: nothing
  * is written any more, every later call rejects with the first error. After a failed sync nobody knows what is on the disk.
+ *
+ * The one fault that may pass is a full disk. Where `setFullDiskPolicy` has it so, the write that found no room, and with it the queue, waits;
+ * then the store is opened anew, all that is durable must be in it, and the very same write is made again. Nothing of it was
+ * acknowledged before, and what of it is there already is written over with the same.
  */
 export class RaftStorage {
-  readonly #store: KeyValueStore
+  #store: KeyValueStore
+  /** While it waits for room, and when that was in vain. */
+  #isStoreClosed: boolean = false
+  readonly #fullDisk: FullDisk
   readonly #quorumState: QuorumStateStore | undefined
   readonly #timers: Timers
   readonly #log: MemoryLog
@@ -110,6 +120,7 @@ export class RaftStorage {
 
   private constructor(options: RaftStorageOptions, loaded: Awaited<ReturnType<typeof loadState>>) {
     this.#store = options.store
+    this.#fullDisk = new FullDisk(options.recovery, options.timers)
     this.#quorumState = options.quorumState
     this.#timers = options.timers
     this.#log = new MemoryLog(loaded.snapshot, loaded.entries)
@@ -139,6 +150,21 @@ export class RaftStorage {
   /** Called at the first failure, also when it is one of a write that nobody waits for. */
   onFailure(listener: (error: RaftStorageError) => void): void {
     this.#failureListener = listener
+  }
+
+  /** Until it is called nothing waits for room. A member that may wait must replace no entries that it has: it leads alone. */
+  setFullDiskPolicy(policy: FullDiskPolicy): void {
+    this.#fullDisk.setPolicy(policy)
+  }
+
+  /** A write waits until the disk has room. */
+  get waitsForRoom(): boolean {
+    return this.#fullDisk.isWaiting
+  }
+
+  /** What waits for room fails, and nothing waits from now on. */
+  stopWaiting(): void {
+    this.#fullDisk.stop()
   }
 
   /** Durable when it resolves; `log` and `hardState` show it from then on. */
@@ -197,7 +223,7 @@ export class RaftStorage {
       operations.push({ type: 'delete', key: entryKey(index as LogIndex) })
     }
     if (hardState !== undefined) operations.push({ type: 'put', key: hardStateKey, value: encodeHardState(hardState) })
-    if (operations.length > 0) await this.#store.batch(operations, { sync: true })
+    if (operations.length > 0) await this.#batch(operations, { sync: true })
 
     const isVoteChanged =
       hardState !== undefined &&
@@ -239,7 +265,7 @@ export class RaftStorage {
     const key = chunkKey(header.index, partial.chunkCount)
     // A snapshot without data has no chunk, but a header.
     if (data.length > 0) operations.push({ type: 'put', key, value: encodeChunkBytes(data) })
-    await this.#store.batch(operations, { sync: false })
+    await this.#batch(operations, { sync: false })
     const chunkCount = partial.chunkCount + (data.length > 0 ? 1 : 0)
     this.#partial = { header, chunkCount, bytes: offset + data.length }
   }
@@ -276,7 +302,7 @@ export class RaftStorage {
       if (crc32(data) === header.dataCrc) {
         snapshot = { index, term: header.term, membership: header.membership, data }
       } else {
-        await this.#store.batch(this.#dropPartial(), { sync: false })
+        await this.#batch(this.#dropPartial(), { sync: false })
       }
     })
     return snapshot
@@ -296,7 +322,7 @@ export class RaftStorage {
     // What the leader sent up to here is of no use any more, and its chunks may have the same keys.
     await this.#enqueue(async () => {
       if (this.#partial === undefined || this.#partial.header.index > index) return
-      await this.#store.batch(this.#dropPartial(), { sync: false })
+      await this.#batch(this.#dropPartial(), { sync: false })
     })
     // Each chunk waits in the queue by itself, so that votes and entries get in between.
     for (let chunk = 0; chunk < manifest.chunkCount; chunk++) {
@@ -311,7 +337,7 @@ export class RaftStorage {
       if (staleIndex !== previous.index || !isOvertaken) {
         for (let i = 0; i < staleCount; i++) operations.push({ type: 'delete', key: chunkKey(staleIndex, i) })
       }
-      await this.#store.batch(operations, { sync: true })
+      await this.#batch(operations, { sync: true })
       if (isOvertaken) return
       this.#log.replaceSnapshot(snapshot)
       this.#chainCrc = manifest.chainCrc
@@ -333,7 +359,7 @@ export class RaftStorage {
           operations.push({ type: 'delete', key: entryKey(at) })
           this.#crcs.delete(at)
         }
-        if (operations.length > 0) await this.#store.batch(operations, { sync: false })
+        if (operations.length > 0) await this.#batch(operations, { sync: false })
         this.#firstStoredIndex = Math.max(this.#firstStoredIndex, end) as LogIndex
       })
     }
@@ -346,7 +372,7 @@ export class RaftStorage {
       key: chunkKey(snapshot.index, chunk),
       value: encodeChunk(snapshot.data, chunk),
     } as const
-    return this.#store.batch([operation], { sync: false })
+    return this.#batch([operation], { sync: false })
   }
 
   /** Waits for what is queued, brings the quorum-state file up to date, closes the store. */
@@ -358,11 +384,43 @@ export class RaftStorage {
       await this.#witness()
     }
     await this.#enqueue(flush).catch(() => undefined) // who made the failing call was told
-    await this.#store.close()
+    if (!this.#isStoreClosed) await this.#store.close()
   }
 
   #crcAt(index: LogIndex): number | undefined {
     return index === this.#log.snapshot.index ? this.#chainCrc : this.#crcs.get(index)
+  }
+
+  // ---- a full disk ----
+
+  #batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
+    return this.#withRoom(() => this.#store.batch(operations, options))
+  }
+
+  async #withRoom(write: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        return await write()
+      } catch (error) {
+        if (!this.#fullDisk.mayWaitAfter(error)) throw error
+        this.#isStoreClosed = true
+        this.#store = await this.#fullDisk.untilRoom(this.#store, error)
+        this.#isStoreClosed = false
+        await this.#checkReopened()
+      }
+    }
+  }
+
+  /** The store holds all that was durable, and perhaps what was being written. */
+  async #checkReopened(): Promise<void> {
+    const { lastIndex } = this.#log
+    const hasWitness = this.#quorumState !== undefined
+    const { manifest, crcs, hardState } = await loadState(this.#store, this.#witnessed, hasWitness, { tidies: false })
+    const crc = lastIndex === manifest.index ? manifest.chainCrc : crcs.get(lastIndex)
+    const { term, votedFor } = this.#hardState
+    const hasVote = hardState.term > term || (hardState.term === term && hardState.votedFor === votedFor)
+    if (crc === this.#crcAt(lastIndex) && hasVote) return
+    throw new RaftStorageError(`The Raft log lost what it had up to entry ${lastIndex} when the disk was full`)
   }
 
   // ---- the quorum-state file ----
@@ -396,7 +454,8 @@ export class RaftStorage {
       return
     }
     const state: QuorumState = { term, votedFor, lastDurableIndex, lastDurableCrc }
-    await this.#quorumState.write(state)
+    const file = this.#quorumState
+    await this.#withRoom(() => file.write(state))
     this.#witnessed = state
   }
 
@@ -417,7 +476,7 @@ export class RaftStorage {
       try {
         await work()
       } catch (error) {
-        this.#failure = asStorageError(error, 'Cannot write the Raft log')
+        this.#failure = asStorageError(error, isDiskFull(error) ? fullDiskText : 'Cannot write the Raft log')
         this.#failureListener?.(this.#failure)
         throw this.#failure
       }
@@ -427,6 +486,9 @@ export class RaftStorage {
     return result
   }
 }
+
+const fullDiskText =
+  'The disk of the metadata log is full, and this node ends rather than go on without it: make room, then start it again'
 
 function asStorageError(error: unknown, what: string): RaftStorageError {
   if (error instanceof RaftStorageError) return error

@@ -1,4 +1,7 @@
 import type { DiskFault } from '../../../src/platform/simulated/index.ts'
+import { PropertyViolation } from '../checkers/checker.ts'
+import { listTopics } from './admin.ts'
+import { Client } from './client.ts'
 import type { FaultKind } from './scenario.ts'
 import { serverName } from './server.ts'
 import { sleep, type World } from './world.ts'
@@ -6,6 +9,8 @@ import { sleep, type World } from './world.ts'
 const fileCalls = ['rename', 'syncDirectory', 'remove', 'openSync'] as const
 /** A trigger that nothing pulls is pulled after this time. */
 const longestTriggerMs = 1500
+/** Within this time a disk that has room again is in use again: the logs, and the metadata log, look for it every few seconds. */
+const timeToResumeMs = 6000
 /** A whole start of a node is about this many events. */
 const eventsOfStart = 250
 
@@ -82,7 +87,7 @@ export class Nemesis {
   }
 
   async #make(kind: FaultKind): Promise<void> {
-    const { random, server, scenario, timers, simulation } = this.#world
+    const { random, server, scenario, simulation } = this.#world
     const { host } = server
     switch (kind) {
       case 'power-loss':
@@ -128,14 +133,7 @@ export class Nemesis {
         break
       }
       case 'disk-full':
-        server.isExcused = true
-        host.disk.capacityBytes = host.disk.usedBytes + random.int(20_000)
-        await this.#pass(100, 3000)
-        host.disk.capacityBytes = 2 ** 40
-        // It comes back by itself: the logs look for room, and a node that ended is started by its service manager.
-        await sleep(timers, 6000)
-        await server.whenUp()
-        server.isExcused = false
+        await this.#diskFull()
         break
       case 'cut': {
         const [from, to] = this.#link()
@@ -175,6 +173,36 @@ export class Nemesis {
     server.end(mustLosePower || random.float() < 0.5)
     await this.#pass(1, 50)
     if (!server.host.isUp) server.start()
+    server.isExcused = false
+  }
+
+  /**
+   * Nothing more fits on the disk, the metadata log's one too, and then there is room again. A node that runs stays up and serves again by
+   * itself. One that is started meanwhile may refuse to, and is started by its service manager until it does.
+   */
+  async #diskFull(): Promise<void> {
+    const { random, server, timers, history } = this.#world
+    const { disk } = server.host
+    const room = random.float() < 0.3 ? 0 : random.int(20_000)
+    disk.capacityBytes = disk.usedBytes + room
+    await this.#pass(100, 3000)
+    if ((await listTopics(new Client(this.#world, 'watcher'))) === undefined) {
+      history.fail(
+        new PropertyViolation('a node whose disk is full answers', 'It does not tell which topics there are'),
+      )
+    }
+    const draw = random.float()
+    if (draw < 0.4) {
+      server.isExcused = true
+      if (draw < 0.2) server.end(draw < 0.1)
+      else await server.stop()
+      await this.#pass(1, 50)
+      if (!server.host.isUp) server.start()
+      await this.#pass(100, 3000)
+    }
+    disk.capacityBytes = 2 ** 40
+    await sleep(timers, timeToResumeMs)
+    await server.whenUp()
     server.isExcused = false
   }
 

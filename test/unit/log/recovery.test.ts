@@ -342,6 +342,9 @@ describe('a disk that fails', () => {
     expect(() => appended(log, batchOf(2, 'lost'))).toThrow(/^Disk full: no room left/)
     await simulation.runFor(20_000)
     expect(logs.get('orders', 0)?.isOnline).toBe(false)
+    // What is there can be read all the time.
+    expect(await allOffsets()).toEqual(pairs(0, 10))
+    expect(() => appended(log, batchOf(2, 'lost'))).toThrow(/^Disk full/)
     host.disk.capacityBytes = 2 ** 40
     await simulation.runFor(20_000)
     expect(told).toEqual([expect.stringContaining('Disk full'), 'online'])

@@ -5,10 +5,10 @@ import {
   type Leadership,
   type Membership,
   type NodeId,
-  quorumStateFile,
+  openDurableStorage,
   type RaftConfig,
   RaftNode,
-  RaftStorage,
+  type RaftStorage,
   type RaftTransport,
   type Snapshot,
 } from '../../../src/raft/index.ts'
@@ -71,13 +71,13 @@ export class Quorum {
     const { platform } = this.host(id)
     const { files, timers } = platform
     const directory = '/data/raft'
-    const store = await openSimulatedStore(files, directory)
-    const quorumState = quorumStateFile(files, directory)
-    const storage = await RaftStorage.open({
-      store,
-      quorumState,
+    const storage = await openDurableStorage({
+      files,
       timers,
+      directory,
       bootstrap: options.bootstrap ?? this.membership,
+      scheduleSync: (work) => work(),
+      openStore: (path) => openSimulatedStore(files, path),
     })
     const isAlone =
       this.membership.voters.length === 1 && options.isReachable !== true && options.bootstrap === undefined

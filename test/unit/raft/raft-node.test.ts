@@ -95,7 +95,7 @@ describe('a node that is the only voter', () => {
     const quorum = new Quorum(1)
     const alone = await quorum.start(1)
     await quorum.propose(alone, 'a')
-    quorum.host(1).disk.failNext({ operation, code: operation === 'write' ? 'ENOSPC' : 'EIO', path: /store\.log/ })
+    quorum.host(1).disk.failNext({ operation, code: operation === 'write' ? 'EIO' : 'ENOSPC', path: /store\.log/ })
     expect(await quorum.propose(alone, 'b')).toEqual({ ok: false, reason: 'stopped' })
     expect(alone.faults).toHaveLength(1)
     expect(String(alone.faults[0])).toContain('RaftStorageError')
@@ -108,6 +108,81 @@ describe('a node that is the only voter', () => {
     const after = await quorum.restart(1)
     expect(textsOf(after.committed)[0]).toBe('a')
     await quorum.stopAll()
+  })
+
+  test('waits on a full disk, in office, and goes on when there is room', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    alone.node.waitForRoom()
+    await quorum.propose(alone, 'a')
+    const { disk } = quorum.host(1)
+    let fullDisks = 0
+    alone.node.onFullDisk(() => fullDisks++)
+    disk.capacityBytes = disk.usedBytes + 10
+    const waiting = ['b', 'c'].map((text) => alone.node.propose(Buffer.from(text)))
+    await quorum.simulation.runFor(60_000)
+    expect(alone.node.state).toMatchObject({ role: 'leader', term: 1, appliedIndex: 2 })
+    expect([alone.node.waitsForRoom, fullDisks]).toEqual([true, 1])
+    disk.capacityBytes = 2 ** 40
+    expect(await quorum.simulation.run(Promise.all(waiting))).toMatchObject([{ ok: true }, { ok: true }])
+    expect(alone.node.waitsForRoom).toBe(false)
+    expect(await quorum.propose(alone, 'd')).toMatchObject({ ok: true, term: 1 })
+    expect(alone.faults).toEqual([])
+    quorum.crash(1)
+    const after = await quorum.restart(1)
+    expect(textsOf(after.committed)).toEqual(['a', 'b', 'c', 'd'])
+    await quorum.stopAll()
+  })
+
+  test('waits for room for the quorum-state file, too, and for a snapshot', async () => {
+    const quorum = new Quorum(1)
+    const alone = await quorum.start(1)
+    alone.node.waitForRoom()
+    const { disk } = quorum.host(1)
+    disk.failNext({ operation: 'write', code: 'ENOSPC', path: /quorum-state/, times: 3 })
+    await quorum.propose(alone, 'a')
+    await quorum.simulation.runFor(10_000)
+    expect([alone.node.waitsForRoom, alone.faults]).toEqual([false, []])
+    disk.capacityBytes = disk.usedBytes + 300_000
+    const taken = alone.node.takeSnapshot(alone.node.state.appliedIndex, Buffer.alloc(2_000_000, 'a'))
+    await quorum.simulation.runFor(5000)
+    expect(alone.node.waitsForRoom).toBe(true)
+    const waiting = alone.node.propose(Buffer.from('b'))
+    disk.capacityBytes = 2 ** 40
+    await quorum.simulation.run(taken)
+    expect(await quorum.simulation.run(waiting)).toMatchObject({ ok: true })
+    quorum.crash(1)
+    const after = await quorum.restart(1)
+    expect(after.snapshots.at(-1)?.data.length).toBe(2_000_000)
+    expect(textsOf(after.committed)).toEqual(['b'])
+    await quorum.stopAll()
+  })
+
+  test('is stopped, or crashes, while it waits for room, and comes back with what it had', async () => {
+    for (const end of ['stop', 'crash']) {
+      const quorum = new Quorum(1)
+      const alone = await quorum.start(1)
+      alone.node.waitForRoom()
+      await quorum.propose(alone, 'a')
+      const { disk } = quorum.host(1)
+      disk.capacityBytes = disk.usedBytes
+      const waiting = alone.node.propose(Buffer.from('b'))
+      void alone.node.takeSnapshot(alone.node.state.appliedIndex, Buffer.from('a')).catch(() => undefined)
+      await quorum.simulation.runFor(5000)
+      expect(alone.node.waitsForRoom).toBe(true)
+      if (end === 'stop') {
+        await quorum.simulation.run(alone.node.stop())
+        expect([await waiting, alone.faults]).toEqual([{ ok: false, reason: 'stopped' }, []])
+      }
+      quorum.crash(1)
+      quorum.host(1).restart()
+      // A start writes, and doesn't wait.
+      await expect(quorum.start(1)).rejects.toThrow(/full/)
+      disk.capacityBytes = 2 ** 40
+      quorum.crash(1)
+      expect(textsOf((await quorum.restart(1)).committed)[0]).toBe('a')
+      await quorum.stopAll()
+    }
   })
 
   test('stops for good when the quorum-state file cannot be written, which no proposal waits for', async () => {
@@ -147,6 +222,28 @@ describe('three nodes', () => {
       )
       expect(other.node.state).toMatchObject({ role: 'follower', leaderId: leader.id })
     }
+    await quorum.stopAll()
+  })
+
+  test('end on a full disk, so that the others go on, and come back with what they had', async () => {
+    const quorum = new Quorum(3)
+    await quorum.startAll()
+    const leader = await quorum.leader()
+    leader.node.waitForRoom()
+    await quorum.propose(leader, 'a')
+    const { disk } = quorum.host(leader.id)
+    disk.capacityBytes = disk.usedBytes
+    expect(await quorum.propose(leader, 'b')).toEqual({ ok: false, reason: 'stopped' })
+    expect(leader.faults).toMatchObject([
+      { message: expect.stringContaining('is full, and this node ends'), isDiskFull: true },
+    ])
+    quorum.crash(leader.id)
+    const next = await quorum.leader()
+    expect(await quorum.propose(next, 'c')).toMatchObject({ ok: true })
+    disk.capacityBytes = 2 ** 40
+    const back = await quorum.restart(leader.id)
+    await quorum.simulation.runUntil(() => textsOf(back.committed).includes('c'))
+    expect(textsOf(back.committed)[0]).toBe('a')
     await quorum.stopAll()
   })
 

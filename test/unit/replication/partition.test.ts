@@ -127,11 +127,31 @@ test('Partition never acknowledges an append of an epoch that ended', async () =
 })
 
 test('Partition answers what waits, and refuses what comes, with a storage error once its log failed', async () => {
-  const { log, append } = setUp()
+  const { log, append, partition } = setUp()
   const answer = append(-1)
+  log.isReadable = false
   log.activeListener?.onFailed(new Error('EIO'))
   expect(await answer).toMatchObject({ ok: false, reason: 'storage-error' })
   expect(await append(1)).toMatchObject({ ok: false, reason: 'storage-error', message: 'EIO' })
+  expect(partition.checkLeader(-1)).toMatchObject({ reason: 'storage-error' })
+  expect(partition.isOffline).toBe(true)
+})
+
+test('Partition whose disk is full is read on as by the leader, and changes nothing', async () => {
+  const { log, append, partition } = setUp()
+  const answer = append(-1)
+  log.activeListener?.onFailed(new Error('full'))
+  const refused = { ok: false, reason: 'storage-error' }
+  expect(await answer).toMatchObject(refused)
+  expect(await append(1)).toMatchObject(refused)
+  expect(await partition.deleteRecords(0)).toMatchObject(refused)
+  expect(partition.checkLeader(-1)).toBeUndefined()
+  expect([partition.isOffline, partition.hasFailed, partition.isLeader]).toEqual([false, true, false])
+  partition.applyImage(image({ leader: other, leaderEpoch: 4 as LeaderEpoch }))
+  expect(partition.checkReplica(-1)).toMatchObject({ reason: 'storage-error' })
+  // Of what it led before it may have told a higher watermark than it knows now.
+  partition.applyImage(image({ leaderEpoch: 5 as LeaderEpoch }))
+  expect(partition.checkLeader(-1)).toMatchObject({ reason: 'storage-error' })
 })
 
 test('Partition tells a fault of the disk from a bug, which is shown and answered as one', async () => {
