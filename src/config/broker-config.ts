@@ -106,7 +106,7 @@ export function parseConfig(input: ConfigInput = {}): ParsedConfig {
       tls = resolveTls(asked, contradictions)
     }
   }
-  problems.push(...contradictions.map((problem) => withPlace(problem, settings)))
+  problems.push(...contradictions.map((problem) => withPlace(problem, given)))
   if (problems.length > 0) throw new ConfigError(problems)
 
   const configuredDirs = values.logDirs ?? values.logDir

@@ -15,13 +15,14 @@ type Settings = Readonly<Record<string, string>>
 
 const parse = (overrides: Settings) => parseConfig({ overrides })
 
+/** Without where the keys were set, which is the same for all. */
 function messagesOf(overrides: Settings): string[] {
   try {
     parse(overrides)
     return []
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return error.problems.map(({ message }) => message)
+    return error.problems.map(({ message }) => message.replace(' (the overrides)', ''))
   }
 }
 
@@ -166,7 +167,7 @@ describe('TLS of the listener of controllers', () => {
     [
       'another client.auth',
       { ...complete, 'ssl.client.auth': 'maybe' },
-      /^ssl\.client\.auth=maybe .*allowed is required or requested or none/,
+      /^ssl\.client\.auth=maybe: allowed is required or requested or none/,
     ],
     [
       'another client.auth of the listener',
@@ -174,7 +175,7 @@ describe('TLS of the listener of controllers', () => {
       /^listener\.name\.controller\.ssl\.client\.auth=maybe: allowed is required/,
     ],
     ['no version', { ...complete, 'ssl.enabled.protocols': '' }, /^ssl\.enabled\.protocols is empty/],
-    ['an old version', { ...complete, 'ssl.enabled.protocols': 'TLSv1.1' }, /^ssl\.enabled\.protocols=TLSv1\.1 /],
+    ['an old version', { ...complete, 'ssl.enabled.protocols': 'TLSv1.1' }, /^ssl\.enabled\.protocols=TLSv1\.1: /],
     [
       'ciphers of its own',
       { ...complete, 'listener.name.controller.ssl.cipher.suites': 'X' },

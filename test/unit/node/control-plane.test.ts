@@ -18,7 +18,7 @@ describe.each(planeKinds)('a control plane $name', (kind) => {
     await using folder = await temporaryFolder()
     await using open = await OpenPlane.open(kind, folder.path)
     const { quorum, steps } = open
-    expect(quorum.state).toEqual({ leaderId: null, term: 0, isActive: false })
+    expect(quorum.state).toEqual({ leaderId: null, term: 0, isActive: false, waitsForRoom: false })
     await quorum.start()
     await open.active()
     expect(quorum.state).toMatchObject({ leaderId: 1, isActive: true })

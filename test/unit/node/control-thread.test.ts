@@ -178,13 +178,13 @@ describe('what comes from a thread', () => {
       },
       onFault: (error) => faults.push(error),
     })
-    threads.say({ type: 'state', state: { leaderId: localId, term: 3, isActive: true } })
-    expect(quorum.state).toEqual({ leaderId: localId, term: 3, isActive: true })
+    threads.say({ type: 'state', state: { leaderId: localId, term: 3, isActive: true, waitsForRoom: false } })
+    expect(quorum.state).toEqual({ leaderId: localId, term: 3, isActive: true, waitsForRoom: false })
     const error = { name: 'RaftStorageError', message: 'Damaged', stack: undefined, fields: {}, cause: undefined }
     threads.say({ type: 'fault', error })
-    threads.say({ type: 'state', state: { leaderId: localId, term: 4, isActive: true } })
+    threads.say({ type: 'state', state: { leaderId: localId, term: 4, isActive: true, waitsForRoom: false } })
     threads.say({ type: 'fault', error })
-    expect(quorum.state).toEqual({ leaderId: null, term: 3, isActive: false })
+    expect(quorum.state).toEqual({ leaderId: null, term: 3, isActive: false, waitsForRoom: false })
     expect(faults.map(({ message }) => message)).toEqual(['Damaged'])
     expect(changes).toBe(1)
   })
