@@ -94,7 +94,7 @@ test('the tarball has the compiled sources, the documents, the messages between 
   expect(entries.sort()).toEqual(['dist/cli/main.js', 'dist/index.js', 'dist/vitest.js'])
   expect(compiled).toContain('dist/index.d.ts')
   expect(compiled.filter((path) => path.includes('simulated'))).toEqual([])
-  expect(packed.size).toBeLessThan(1_500_000)
+  expect(packed.size).toBeLessThan(2_000_000)
 })
 
 describe('the installed package', () => {
