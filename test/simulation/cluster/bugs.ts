@@ -26,7 +26,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'min.insync.replicas counts replicas that are only asked for': {
-    firstSeed: 27,
+    firstSeed: 53,
     options: { faults: ['power-loss-of-all', 'power-loss', 'kill-two', 'kill'] },
     install: () => replacing(InSyncReplicas, 'committed', { get: (isr) => isr.maximal }),
   },
@@ -55,7 +55,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a follower does not say in which epoch its log ends': {
-    firstSeed: 5,
+    firstSeed: 20,
     options: {
       openLogs: async (options) => {
         const logs = await openLogManager(options)
@@ -76,7 +76,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'a leader takes what a leader of another epoch was asked for': {
-    firstSeed: 6,
+    firstSeed: 11,
     install: () => replacing(Partition, 'checkReplica', { call: (checkReplica) => checkReplica(-1) }),
   },
 
@@ -95,7 +95,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'votes and copies count by node id, whatever the disk': {
-    firstSeed: 1,
+    firstSeed: 7,
     options: { faults: ['wipe'], settings: ['replica.lag.time.max.ms=300'] },
     install: countingAnyDisk,
   },
@@ -144,7 +144,7 @@ export const clusterBugs: Readonly<Record<string, ClusterBug>> = {
   },
 
   'deleted records are not waited for at the followers': {
-    firstSeed: 25,
+    firstSeed: 60,
     install: () =>
       replacing(InSyncReplicas, 'lowWatermark', {
         call: (_lowWatermark, [localLogStartOffset]) => localLogStartOffset,
