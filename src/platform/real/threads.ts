@@ -22,7 +22,7 @@ function startThread<Input>({ module, name }: ThreadProgram<Input>, input: Input
   const cacheOfVersion = nodeModule.getCompileCacheDir()
   const compileCache = cacheOfVersion === undefined ? undefined : dirname(cacheOfVersion)
   const worker = new Worker(new URL(`./thread-main${extension}`, import.meta.url), {
-    execArgv: [],
+    execArgv: preloads(process.execArgv),
     name,
     workerData: { module, name, input, compileCache } satisfies ThreadStart,
   })
@@ -42,4 +42,16 @@ function startThread<Input>({ module, name }: ThreadProgram<Input>, input: Input
       await worker.terminate()
     },
   }
+}
+
+/**
+ * Of a process's options those that load a module before everything: whatever that is for, threads need it as well. Other options are
+ * the process's, and some of them are refused for a thread.
+ */
+export function preloads(options: readonly string[]): string[] {
+  const names = ['--import', '--require', '-r']
+  return options.flatMap((option, at) => {
+    if (names.includes(option)) return options.slice(at, at + 2)
+    return names.some((name) => option.startsWith(`${name}=`)) ? [option] : []
+  })
 }

@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { createRealThreads, type Thread } from '../../../../src/platform/index.ts'
+import { preloads } from '../../../../src/platform/real/threads.ts'
 import { until } from '../../../support/condition.ts'
 import { echoProgram, endingProgram, hangingProgram } from './thread-programs.ts'
 
@@ -70,4 +71,9 @@ describe('a thread', () => {
     await thread.stop()
     expect(ends).toHaveLength(1)
   })
+})
+
+test('a thread loads what the process was told to load first, and gets no other option', () => {
+  const options = ['--max-semi-space-size=16', '--import', './a.ts', '--inspect', '-r', './b.cjs', '--require=./c.cjs']
+  expect(preloads(options)).toEqual(['--import', './a.ts', '-r', './b.cjs', '--require=./c.cjs'])
 })
