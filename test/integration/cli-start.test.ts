@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { freePorts } from '../support/cluster-processes.ts'
+import { portsOfNodes } from '../support/cluster-processes.ts'
 import { RookeryProcess, type RunOptions, rookery } from '../support/rookery-process.ts'
 
 let folder: string
@@ -113,7 +113,7 @@ describe('rookery start', () => {
 
   test('takes the settings of the KRaft quick start, as a quorum of one that others may join', async () => {
     const file = join(folder, 'server.properties')
-    const [ports] = await freePorts(1)
+    const [ports] = await portsOfNodes(1)
     const { client, controller } = ports!
     writeFileSync(file, quickStart.replaceAll('9092', `${client}`).replaceAll('9093', `${controller}`))
     const listeners = `listeners=PLAINTEXT://:${client},CONTROLLER://:${controller}`

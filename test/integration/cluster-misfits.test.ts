@@ -3,7 +3,7 @@ import { createConnection, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { BrokerProcess } from '../support/broker-process.ts'
-import { ClusterProcesses, freePorts, votersOf } from '../support/cluster-processes.ts'
+import { ClusterProcesses, portsOfNodes, votersOf } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 
 /** A signal has to end a process that waits for others within this time. */
@@ -57,7 +57,7 @@ describe('a cluster that is not formed yet', () => {
 
   test('refuses voters that differ from node to node, saying at both what differs', async () => {
     await using cluster = await ClusterProcesses.prepare()
-    const [other] = await freePorts(1)
+    const [other] = await portsOfNodes(1)
     const differing = votersOf([cluster.ports[0]!, cluster.ports[1]!, other!])
     cluster.launch(1)
     cluster.launch(2, { 'controller.quorum.voters': differing })
@@ -71,7 +71,7 @@ describe('a cluster that is not formed yet', () => {
 
   test('refuses a second process with the id of another', async () => {
     await using cluster = await ClusterProcesses.prepare()
-    const [other] = await freePorts(1)
+    const [other] = await portsOfNodes(1)
     cluster.launch(1)
     await using second = cluster.launchBeside(1, other!)
     const { exitCode, output } = await second.program.ended()
@@ -105,7 +105,7 @@ describe('a cluster that is not formed yet', () => {
 describe('a cluster that serves', () => {
   test('refuses a second process with the id of one that lives, at both sides, and goes on', async () => {
     await using cluster = await ClusterProcesses.start()
-    const [other] = await freePorts(1)
+    const [other] = await portsOfNodes(1)
     await using second = cluster.launchBeside(2, other!)
     const { exitCode, output } = await second.program.ended()
     expect(exitCode, output).toBe(1)
@@ -165,7 +165,7 @@ describe('a cluster that serves', () => {
 
   test('refuses to start with other voters than the cluster was formed with', async () => {
     await using cluster = await ClusterProcesses.start()
-    const [other] = await freePorts(1)
+    const [other] = await portsOfNodes(1)
     await cluster.node(3).stop()
     const changed = cluster.launch(3, { 'controller.quorum.voters': votersOf([...cluster.ports, other!]) })
     const { exitCode, output } = await changed.program.ended()

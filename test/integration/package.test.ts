@@ -3,7 +3,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePorts } from '../support/cluster-processes.ts'
+import { portsOfNodes } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 import { type Outcome, type RunningProgram, runProgram, startProgram } from '../support/programs.ts'
 import { readmeExample, root } from '../support/readme.ts'
@@ -160,7 +160,7 @@ describe('the installed package', () => {
 
   test('starts a node among others, with its control plane in a thread', async ({ skip }) => {
     skip(missing !== undefined, missing)
-    const [ports] = await freePorts(1)
+    const [ports] = await portsOfNodes(1)
     const overrides = [
       `log.dirs=${join(folder.path, 'quorum')}`,
       `listeners=PLAINTEXT://127.0.0.1:${ports!.client},CONTROLLER://127.0.0.1:${ports!.controller}`,

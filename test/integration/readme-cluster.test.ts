@@ -1,7 +1,7 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freePorts } from '../support/cluster-processes.ts'
+import { portsOfNodes } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { runProgram } from '../support/programs.ts'
@@ -73,7 +73,7 @@ describeWithPeer('openssl', "README's certificates", () => {
 /** The README's files in a folder, with other ports, and the command rookery; ends what was started when it is disposed of. */
 async function prepare(files: readonly string[]) {
   const folder = await temporaryFolder()
-  const ports = (await freePorts(3)).flatMap(({ client, controller }) => [client, controller])
+  const ports = (await portsOfNodes(3)).flatMap(({ client, controller }) => [client, controller])
   const here = (text: string) =>
     readmePorts.reduce((changed, port, index) => changed.replaceAll(`:${port}`, `:${ports[index]}`), text)
   const bin = join(folder.path, 'bin')

@@ -4,7 +4,7 @@ import type { Uuid } from '../../src/base/index.ts'
 import type { KafkaClient } from '../../src/network/index.ts'
 import { apis, ErrorCode } from '../../src/protocol/index.ts'
 import { BrokerProcess } from '../support/broker-process.ts'
-import { freePorts, type NodePorts } from '../support/cluster-processes.ts'
+import { type NodePorts, portsOfNodes } from '../support/cluster-processes.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { addressOfNode, Links } from '../support/links.ts'
 import type { DiskFault } from '../support/node-faults.ts'
@@ -66,7 +66,7 @@ export class FaultyCluster implements AsyncDisposable {
     const folder = await temporaryFolder()
     const links = new Links()
     const disks = hasOwnDisks ? await Disks.mount(folder.path) : undefined
-    const ports = await freePorts(2 * nodeIds.length)
+    const ports = await portsOfNodes(2 * nodeIds.length)
     const addresses = await Promise.all(nodeIds.map((id) => addressesOf(id, ports, links)))
     const cluster = new FaultyCluster(folder.path, links, disks, addresses, async () => {
       await links[Symbol.asyncDispose]()

@@ -1,9 +1,9 @@
-import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import type { KafkaClient } from '../../src/network/index.ts'
 import { apis, ErrorCode } from '../../src/protocol/index.ts'
 import { BrokerProcess } from './broker-process.ts'
 import { until } from './condition.ts'
+import { freePorts } from './free-ports.ts'
 import { connect } from './kafka-connection.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -18,12 +18,9 @@ export function votersOf(ports: readonly NodePorts[]): string {
   return ports.map(({ controller }, index) => `${index + 1}@127.0.0.1:${controller}`).join(',')
 }
 
-/** Ports that were free a moment ago, for so many nodes. */
-export async function freePorts(nodeCount: number): Promise<NodePorts[]> {
-  const servers: Server[] = []
-  for (let index = 0; index < 2 * nodeCount; index++) servers.push(await listening())
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
+/** Ports for so many nodes; see `freePorts`. */
+export async function portsOfNodes(nodeCount: number): Promise<NodePorts[]> {
+  const ports = await freePorts(2 * nodeCount)
   return Array.from({ length: nodeCount }, (_, index) => ({
     client: ports[2 * index]!,
     controller: ports[2 * index + 1]!,
@@ -66,7 +63,7 @@ export class ClusterProcesses implements AsyncDisposable {
   /** Folders and ports; nothing runs yet. */
   static async prepare(options: ClusterOptions = {}): Promise<ClusterProcesses> {
     const folder = await temporaryFolder()
-    const ports = await freePorts(options.nodeCount ?? 3)
+    const ports = await portsOfNodes(options.nodeCount ?? 3)
     return new ClusterProcesses(folder.path, ports, options, () => folder[Symbol.asyncDispose]())
   }
 
@@ -232,12 +229,4 @@ export class ClusterProcesses implements AsyncDisposable {
     await Promise.all([...this.#nodes.values()].map((node) => node.kill()))
     await this.#dispose()
   }
-}
-
-function listening(): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => resolve(server))
-  })
 }

@@ -1,11 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { KafkaClient } from '../../src/network/index.ts'
 import { createRealPlatform } from '../../src/platform/index.ts'
 import { apis } from '../../src/protocol/index.ts'
 import { until } from './condition.ts'
+import { freePorts } from './free-ports.ts'
 import type { Peer } from './peers.ts'
 import { type RunningProgram, runPeer, startProgram } from './programs.ts'
 
@@ -119,18 +119,4 @@ async function answersMetadata(port: number): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-/** Ports that nothing listened on a moment ago. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

@@ -5,7 +5,7 @@ import { CoordinationError } from '../../../src/coordination/index.ts'
 import { ControlThread } from '../../../src/node/control-thread.ts'
 import { startNode } from '../../../src/node/index.ts'
 import { createRealPlatform, type Thread, type Threads } from '../../../src/platform/index.ts'
-import { freePorts, votersOf } from '../../support/cluster-processes.ts'
+import { portsOfNodes, votersOf } from '../../support/cluster-processes.ts'
 import { until } from '../../support/condition.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { newTopic } from '../coordination/support.ts'
@@ -87,7 +87,7 @@ describe('a thread that ends by itself', () => {
 
   test('ends the node, which says why and can be stopped', async () => {
     await using folder = await temporaryFolder()
-    const [ports] = await freePorts(1)
+    const [ports] = await portsOfNodes(1)
     const threads = watchedThreads()
     const lines: Parameters<typeof recorder>[0] = []
     const overrides = {
@@ -212,7 +212,7 @@ describe('three threads that are a quorum', () => {
     timeout: 120_000,
   }, async () => {
     await using folder = await temporaryFolder()
-    const ports = await freePorts(3)
+    const ports = await portsOfNodes(3)
     const opening = ports.map(({ client, controller }, i) =>
       OpenPlane.open(inThreads(watchedThreads()), `${folder.path}/${i + 1}`, {
         'node.id': i + 1,
