@@ -247,7 +247,7 @@ export interface Cluster extends AsyncDisposable {
   readonly controllerId: number | undefined
   /** The id of the node that leads the partition; undefined: none does now. */
   leaderOf(topic: string, partition: number): number | undefined
-  /** The node that leads the partition, as soon as one does. Throws `ObservationError`. */
+  /** The node that leads the partition, as soon as one that runs does. Throws `ObservationError`. */
   waitForLeader(topic: string, partition: number, options?: { readonly timeoutMs?: number }): Promise<ClusterNode>
   /** Resolves when every partition has a leader and all its replicas in sync. Throws `ObservationError`. */
   waitForInSync(options?: { readonly timeoutMs?: number }): Promise<void>
@@ -300,7 +300,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     leaderOf: (topic, partition) => cluster.anyNode().observation.leaderOf(topic, partition),
     waitForLeader: async (topic, partition, waitOptions = {}) =>
-      node(await cluster.anyNode().observation.waitForLeader(topic, partition, waitOptions)),
+      node(await cluster.anyNode().observation.waitForLeader(topic, partition, waitOptions, (id) => cluster.runs(id))),
     waitForInSync: (waitOptions = {}) => cluster.anyNode().observation.waitForInSync(waitOptions),
     cutLink: (one, other) => cluster.cutLink(node(one).id, node(other).id),
     healLink: (one, other) => cluster.healLink(node(one).id, node(other).id),

@@ -203,17 +203,22 @@ export class Observation {
     return leader === noLeader ? undefined : leader
   }
 
-  /** The broker that leads the partition, as soon as one does. Throws `ObservationError`. */
+  /**
+   * The broker that leads the partition, as soon as one does of which `isThere` holds: one whose end nobody has noticed yet doesn't
+   * count. Throws `ObservationError`.
+   */
   async waitForLeader(
     topic: string,
     partition: number,
     { timeoutMs = defaultTimeoutMs }: { readonly timeoutMs?: number },
+    isThere: (leader: BrokerId) => boolean,
   ): Promise<BrokerId> {
     checkTimeout(timeoutMs)
     checkWhole('partition', partition, 0)
     const look = async () => {
       this.#checkPartition(topic, partition)
-      return this.leaderOf(topic, partition)
+      const leader = this.leaderOf(topic, partition)
+      return leader !== undefined && isThere(leader) ? leader : undefined
     }
     const missing = () => {
       const isThere = this.#options.coordination.image.topics.byName(topic) !== undefined

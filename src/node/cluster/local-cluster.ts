@@ -110,6 +110,10 @@ export class LocalCluster {
     this.#removeFolder = removeFolder
   }
 
+  runs(id: number): boolean {
+    return this.nodes.some((node) => node.id === id && node.running !== undefined)
+  }
+
   /** A broker that serves. */
   anyNode(): RunningNode {
     const brokers = this.nodes.filter(({ roles }) => roles.includes('broker'))
