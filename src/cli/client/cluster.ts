@@ -53,6 +53,7 @@ export class Cluster {
   readonly #onWaiting: ((reason: string) => void) | undefined
   readonly #told = new Set<string>()
   #waits = true
+  #isClosed = false
 
   /** Throws `ClusterUnreachableError` when no broker answers. */
   static async connect(options: ClusterOptions): Promise<Cluster> {
@@ -201,7 +202,10 @@ export class Cluster {
     this.#waits = false
   }
 
+  /** Nothing is tried again, and no connection made, by what may still be under way: it would keep the command from ending. */
   close(): void {
+    this.#isClosed = true
+    this.stopWaiting()
     for (const connection of this.#connections.values()) {
       connection.then(
         (open) => open.close(),
@@ -257,6 +261,7 @@ export class Cluster {
       if (connection?.isOpen === true) return connection
       if (this.#connections.get(key) === known) this.#connections.delete(key)
     }
+    if (this.#isClosed) throw new ClusterUnreachableError('The command has ended', { retriable: false })
     const connecting = BrokerConnection.connect({ ...address, platform: this.platform, timeoutMs: this.timeoutMs })
     this.#connections.set(key, connecting)
     return await connecting
