@@ -493,12 +493,21 @@ export class ReplicaManager implements ReplicaService {
       if (request.follower !== undefined && partition.isThrottledAsLeader) throttledBytes += read.sizeBytes
       fetched[index] = { ...fetchedFrom(partition), chunks: read.chunks, sizeBytes: read.sizeBytes }
     }
-    let visited = 0
-    for (const index of this.#readingOrder(request)) {
+    const count = request.partitions.length
+    /** A follower gets what is throttled last, so that it takes nothing from the rest of an answer. */
+    const throttledIndexes: number[] = []
+    for (let visited = 0; visited < count + throttledIndexes.length; visited++) {
+      const index = visited < count ? visited : throttledIndexes[visited - count]!
       const asked = request.partitions[index]!
-      if (++visited % partitionsPerTurn === 0) await nextTurn(this.#options.platform.timers)
+      if (visited % partitionsPerTurn === partitionsPerTurn - 1) await nextTurn(this.#options.platform.timers)
       const found = this.#find(asked)
       const partition = found instanceof Promise ? await found : found
+      const isForLast =
+        request.follower !== undefined && partition instanceof Partition && partition.isThrottledAsLeader
+      if (isForLast && visited < count) {
+        throttledIndexes.push(index)
+        continue
+      }
       const refused = partition instanceof Partition ? this.#refusalOf(partition, asked, request) : partition
       if (refused !== undefined || !(partition instanceof Partition)) {
         refuse(index, refused as ReplicaRefused)
@@ -556,17 +565,6 @@ export class ReplicaManager implements ReplicaService {
         },
       },
     }
-  }
-
-  /** Indexes of what is asked: a follower gets what is throttled last, so that it takes nothing from the rest of an answer. */
-  #readingOrder({ partitions, follower }: FetchRequest): Iterable<number> {
-    if (follower === undefined) return partitions.keys()
-    const isLast = ({ topic, partition }: FetchPartition): boolean =>
-      this.#hosted.get(partitionName(topic, partition))?.partition?.isThrottledAsLeader === true
-    const last = [...partitions.keys()].filter((index) => isLast(partitions[index]!))
-    if (last.length === 0) return partitions.keys()
-    const others = [...partitions.keys()].filter((index) => !last.includes(index))
-    return [...others, ...last]
   }
 
   #refusalOf(
