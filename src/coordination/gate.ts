@@ -41,16 +41,21 @@ export class Gate {
     }
   }
 
-  /** The value of `promise`, under the same limits. */
-  async valueOf<T>(promise: Promise<T>, deadlineMs: number, what: string): Promise<T> {
+  /** The value of `promise`, under the same limits; undefined when before there is one it `isInVain` to wait for it. */
+  async valueOf<T>(
+    promise: Promise<T>,
+    deadlineMs: number,
+    what: string,
+    isInVain: () => boolean = () => false,
+  ): Promise<T | undefined> {
     let isSettled = false
     const settle = () => {
       isSettled = true
       this.notify()
     }
     promise.then(settle, settle)
-    await this.until(() => isSettled, deadlineMs, what)
-    return await promise
+    await this.until(() => isSettled || isInVain(), deadlineMs, what)
+    return isSettled ? await promise : undefined
   }
 
   notify(): void {

@@ -69,7 +69,7 @@ export class ControllerClient {
       if (controller === undefined) continue // gone again, since it was there
       const leftMs = Math.max(1, deadlineMs - platform.clock.monotonic())
       const asked = quorum.ask(controller, kind, request, leftMs)
-      const answer = (await this.#isAnswered(asked, controller, kind, deadlineMs)) ? await asked : replaced
+      const answer = await this.#answerOf(asked, controller, kind, deadlineMs)
       if (answer.ok) {
         await gate.until(() => quorum.image.index >= answer.index, deadlineMs, `entry ${answer.index}`)
         return answer.response
@@ -88,32 +88,22 @@ export class ControllerClient {
     }
   }
 
-  /** False when another node has come to lead before `asked` is settled: one that hangs would be waited for in vain. */
-  async #isAnswered(
-    asked: Promise<unknown>,
+  /** `replaced` when another node has come to lead before it is there: one that hangs would be waited for in vain. */
+  async #answerOf<Answer>(
+    asked: Promise<Answer>,
     controller: BrokerId,
     kind: ControllerRequestKind,
     deadlineMs: number,
-  ): Promise<boolean> {
+  ): Promise<Answer | typeof replaced> {
     const { quorum, gate, platform, brokerId } = this.#options
-    let isSettled = false
-    const settled = asked.then(
-      () => undefined,
-      () => undefined,
-    )
-    void settled.then(() => {
-      isSettled = true
-      gate.notify()
-    })
     const isReplaced = () => {
       const { leaderId } = quorum.state
       return controller !== brokerId && leaderId !== null && leaderId !== controller // its own says so itself
     }
-    await gate.until(() => isSettled || isReplaced(), deadlineMs, `the controller's answer to ${kind}`)
+    const answer = await gate.valueOf(asked, deadlineMs, `the controller's answer to ${kind}`, isReplaced)
+    if (answer !== undefined) return answer
+    if (repeatable.has(kind)) return replaced
     // One that lives says so itself, and better: whether the request was stored.
-    if (!isSettled && !repeatable.has(kind)) {
-      await Promise.race([settled, pause(platform.timers, formerControllerMs)])
-    }
-    return isSettled
+    return await Promise.race([asked, pause(platform.timers, formerControllerMs).then(() => replaced)])
   }
 }
