@@ -1,3 +1,4 @@
+import { isEveryAddress } from '../base/index.ts'
 import { type ConfigProblem, shortened } from './config-error.ts'
 
 /** A socket that this node listens on, and what it tells others to connect to. */
@@ -43,9 +44,6 @@ export interface Listeners {
   readonly controllerSecurity: { readonly name: string; readonly protocol: string } | undefined
 }
 
-/** `localhost` and its like are not every address; these are. */
-const wildcardHosts: ReadonlySet<string> = new Set(['::', '0.0.0.0'])
-
 const securityProtocols: ReadonlySet<string> = new Set(['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'])
 
 /** The listeners that the settings mean; every contradiction in them goes to `problems`. */
@@ -80,7 +78,7 @@ export function resolveListeners(settings: ListenerSettings, roles: Roles, probl
     if (!endpoints.has(endpoint.name)) {
       report('advertised.listeners', `advertised.listeners=${endpoint.text}: listeners has no ${endpoint.name}`)
     }
-    if (wildcardHosts.has(endpoint.host)) {
+    if (isEveryAddress(endpoint.host)) {
       report(
         'advertised.listeners',
         `advertised.listeners=${endpoint.text}: a client cannot connect to every address; name one`,
@@ -224,7 +222,7 @@ function refuseSharedPorts(endpoints: ReadonlyMap<string, Endpoint>, report: Rep
 
 function sharePort(left: Endpoint, right: Endpoint): boolean {
   if (left.port !== right.port) return false
-  return left.host === right.host || wildcardHosts.has(left.host) || wildcardHosts.has(right.host)
+  return left.host === right.host || isEveryAddress(left.host) || isEveryAddress(right.host)
 }
 
 function withAdvertised(
@@ -232,7 +230,7 @@ function withAdvertised(
   advertised: Endpoint | undefined,
   securityProtocol: ListenerConfig['securityProtocol'],
 ): ListenerConfig {
-  const ownHost = wildcardHosts.has(endpoint.host) ? null : endpoint.host
+  const ownHost = isEveryAddress(endpoint.host) ? null : endpoint.host
   const ownPort = endpoint.port === 0 ? null : endpoint.port
   return Object.freeze({
     name: endpoint.name,
