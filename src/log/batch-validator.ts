@@ -60,6 +60,16 @@ export function validateBatch(
   return openAndCheck(view, config, nowMs, mustRepack ? codecNamed(config.compressionType) : undefined, offload)
 }
 
+/** A log from `logStartOffset` to `logEndOffset` is empty, and starts within the first of the batches: so the log does that they are of. */
+export function startsWithin(
+  { logStartOffset, logEndOffset }: { readonly logStartOffset: Offset; readonly logEndOffset: Offset },
+  batches: Buffer,
+): boolean {
+  if (batches.length < batchPrefixBytes || logStartOffset !== logEndOffset) return false
+  const { baseOffset, lastOffset } = new BatchView(batches)
+  return baseOffset < logStartOffset && logStartOffset <= lastOffset
+}
+
 /**
  * Checks batches as a leader stored them, which are to be appended at `logEndOffset`. Answers where the last whole one
  * ends. Throws `CorruptBatchError` when one is damaged or doesn't continue the log.

@@ -42,6 +42,7 @@
  * Sources: Kafka's log format (KIP-98), leader epochs (KIP-101, KIP-279), log directory failure (KIP-112), compaction with
  * delete horizons (KIP-58, KIP-354, KIP-534), moves between directories (KIP-113).
  */
+export { startsWithin } from './batch-validator.ts'
 export {
   highWatermarkFile,
   logStartFile,

@@ -12,7 +12,7 @@ import type { TopicConfig } from '../config/index.ts'
 import { FileError, isOutOfFiles } from '../platform/index.ts'
 import { BatchView, CorruptBatchError } from '../protocol/index.ts'
 import { AppendQueue } from './append-queue.ts'
-import { checkReplicated, type Validation, validateBatch } from './batch-validator.ts'
+import { checkReplicated, startsWithin, type Validation, validateBatch } from './batch-validator.ts'
 import { writeEpochs } from './checkpoint-files.ts'
 import { CleaningTurn } from './cleaning-turn.ts'
 import type { LogInCleaning } from './compaction.ts'
@@ -549,18 +549,14 @@ export class LocalLog implements PartitionLog {
   async startWithin(records: Buffer): Promise<void> {
     this.#requireOnline()
     await this.#appendQueue.drained()
-    const { baseOffset, lastOffset } = new BatchView(records)
+    const { baseOffset } = new BatchView(records)
     checkReplicated(records, baseOffset)
-    const fits = (): boolean => {
-      const start = this.#logStartOffset
-      return start === this.#logEndOffset && baseOffset < start && lastOffset >= start
-    }
-    if (!fits()) {
+    if (!startsWithin(this, records)) {
       const range = `${this.#logStartOffset} to ${this.#logEndOffset}`
       throw new CorruptBatchError(`Batch at offset ${baseOffset} is not the first one of a log from offset ${range}`)
     }
     await this.#exclusiveWithoutCleaning(async () => {
-      if (!fits()) return // its start was moved meanwhile: it is asked for what comes there
+      if (!startsWithin(this, records)) return // its start was moved meanwhile: it is asked for what comes there
       await this.#startAfresh(baseOffset, this.#logStartOffset)
       this.appendAsFollower(records)
     })

@@ -1,6 +1,6 @@
 import { messageOf } from '../base/index.ts'
-import { BatchView } from '../protocol/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { startsWithin } from './batch-validator.ts'
 import type { CleanerPace } from './cleaner-pace.ts'
 import type { LocalLog } from './local-log.ts'
 import type { LogDirectory } from './log-directory.ts'
@@ -225,11 +225,7 @@ export class LogMove {
 
   /** An empty copy of a log that begins within a batch begins with that batch. */
   async #append(records: Buffer): Promise<void> {
-    const { baseOffset } = new BatchView(records)
-    const { logStartOffset, logEndOffset } = this.#copy
-    if (baseOffset < logEndOffset && logStartOffset === logEndOffset) {
-      await this.#copy.truncateFullyAndStartAt(baseOffset)
-    }
-    this.#copy.appendAsFollower(records)
+    if (startsWithin(this.#copy, records)) await this.#copy.startWithin(records)
+    else this.#copy.appendAsFollower(records)
   }
 }

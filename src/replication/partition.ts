@@ -7,10 +7,9 @@ import {
   messageOf,
   type Offset,
 } from '../base/index.ts'
-import { type AppendResult, type LogListener, type PartitionLog, StorageError } from '../log/index.ts'
+import { type AppendResult, type LogListener, type PartitionLog, StorageError, startsWithin } from '../log/index.ts'
 import type { PartitionImage } from '../metadata/index.ts'
 import type { Platform, Timer } from '../platform/index.ts'
-import { BatchView, batchPrefixBytes } from '../protocol/index.ts'
 import { type FollowerFetch, InSyncReplicas, type IsrAnswer, type WantedIsr } from './in-sync-replicas.ts'
 import { effectiveMinIsr, highWatermarkAfter } from './partition-state.ts'
 import type { AppendOutcome, AppendRequest, DeleteRecordsOutcome, ReplicaRefusal, ReplicaRefused } from './service.ts'
@@ -457,10 +456,7 @@ export class Partition implements LogListener {
 
   /** This replica is empty, and starts within the first batch of what was fetched: so the leader's log starts, too. */
   startsWithin(records: Buffer | null): records is Buffer {
-    const { logStartOffset, logEndOffset } = this.log
-    if (records === null || records.length < batchPrefixBytes || logStartOffset !== logEndOffset) return false
-    const view = new BatchView(records)
-    return view.baseOffset < logStartOffset && logStartOffset <= view.lastOffset
+    return records !== null && startsWithin(this.log, records)
   }
 
   /** `appendFetched` for what this replica `startsWithin`. */
