@@ -7,7 +7,7 @@ export { addressText, isEveryAddress } from './address.ts'
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Deferred, deferred } from './deferred.ts'
 export { Deque } from './deque.ts'
-export { messageOf, RookeryError } from './errors.ts'
+export { errorOf, messageOf, RookeryError } from './errors.ts'
 export {
   type Brand,
   type BrokerEpoch,

@@ -1,4 +1,4 @@
-import { assert, type BrokerId, type Deferred, deferred, type Uuid } from '../base/index.ts'
+import { assert, type BrokerId, type Deferred, deferred, errorOf, type Uuid } from '../base/index.ts'
 import {
   type ControllerAnswer,
   type ControllerRequestKind,
@@ -194,7 +194,7 @@ class ThreadQuorum implements MetadataQuorum {
     try {
       this.#apply(message)
     } catch (error) {
-      this.end(error instanceof Error ? error : new Error(String(error)))
+      this.end(errorOf(error))
     }
   }
 

@@ -1,4 +1,4 @@
-import { assert, type BrokerEpoch, messageOf, type Uuid } from '../../base/index.ts'
+import { assert, type BrokerEpoch, errorOf, type Uuid } from '../../base/index.ts'
 import type { BrokerHeartbeatResult, BrokerRegistration, BrokerRun } from '../../controller/index.ts'
 import { type Clock, pause, type Timer, type Timers } from '../../platform/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -138,7 +138,7 @@ export class BrokerLifecycle {
     } catch (error) {
       if (this.#isStopped) return
       if (!(error instanceof CoordinationError) || isFinal(error)) {
-        onFault(error instanceof Error ? error : new Error(messageOf(error)))
+        onFault(errorOf(error))
         return
       }
       logger.warn({ reason: error.reason }, 'heartbeat failed')

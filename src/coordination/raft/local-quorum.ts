@@ -1,4 +1,4 @@
-import { assert, type BrokerId, messageOf } from '../../base/index.ts'
+import { assert, type BrokerId, errorOf } from '../../base/index.ts'
 import type { ConfigRules, ControllerAnswer, ControllerSettings, RecordSink } from '../../controller/index.ts'
 import { encodeRecords, type MetadataImage } from '../../metadata/index.ts'
 import type { Clock, Random, Timer, Timers } from '../../platform/index.ts'
@@ -332,7 +332,7 @@ export class LocalQuorum implements MetadataQuorum {
 
   #onFault(cause: unknown): void {
     if (this.#fault !== undefined) return
-    this.#fault = cause instanceof Error ? cause : new Error(messageOf(cause))
+    this.#fault = errorOf(cause)
     this.#giveUp(new CoordinationError('stopped', 'The metadata quorum has a fault on this node', { cause }))
     this.#listener?.onFault(this.#fault)
   }

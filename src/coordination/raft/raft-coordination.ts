@@ -3,7 +3,7 @@ import {
   type BrokerEpoch,
   type BrokerId,
   type ControllerEpoch,
-  messageOf,
+  errorOf,
   type ProducerId,
 } from '../../base/index.ts'
 import type {
@@ -255,7 +255,7 @@ class RaftCoordination implements Coordination {
 
   #onFault(cause: unknown): void {
     if (this.#fault !== undefined) return
-    this.#fault = cause instanceof Error ? cause : new Error(messageOf(cause))
+    this.#fault = errorOf(cause)
     this.#lifecycle?.stop()
     this.#gate.close(new CoordinationError('stopped', 'The metadata quorum has a fault on this node', { cause }))
     for (const listener of this.#faultListeners) listener(this.#fault)

@@ -1,5 +1,6 @@
 import nodeModule from 'node:module'
 import { dirname } from 'node:path'
+import { errorOf } from '../../base/index.ts'
 import type { Thread, ThreadProgram, Threads } from '../ports.ts'
 
 /** What a thread begins with. */
@@ -28,7 +29,7 @@ function startThread<Input>({ module, name }: ThreadProgram<Input>, input: Input
   })
   let error: Error | undefined
   worker.on('error', (cause) => {
-    error = cause instanceof Error ? cause : new Error(String(cause))
+    error = errorOf(cause)
   })
   return {
     post: (message, moved = []) => worker.postMessage(message, moved),
