@@ -4,6 +4,7 @@ import { HandlePool, type LogManager, type PartitionLog } from '../../../src/log
 import type { Platform } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView } from '../../../src/protocol/index.ts'
+import { deleteRecords, type Model, observe, truncate } from './log-model.ts'
 import { batchOf, drawing, type Keys, openLog, openLogs, readAll, replaceFiles, topicConfig } from './support.ts'
 
 /** Crashes in one run, each at a random moment of random work. */
@@ -13,19 +14,6 @@ const partitions = 2
 /** What a wrong program would do differently. */
 interface Mutation {
   mutate(platform: Platform): { readonly platform: Platform; readonly handles?: HandlePool }
-}
-
-/** What is known of one partition from outside. */
-interface Model {
-  /** As appended, in order. */
-  batches: { readonly endOffset: Offset; readonly bytes: Buffer }[]
-  /** Told as durable. */
-  flushedOffset: Offset
-  /** Moved up durably. */
-  logStartOffset: Offset
-  topicId: Uuid
-  /** A truncation or deletion is under way: nothing else is done. */
-  isBusy: boolean
 }
 
 function topicIdOf(partition: number, generation: number): Uuid {
@@ -75,40 +63,6 @@ async function openModelled(logs: LogManager, keys: Keys, partition: number, mod
     config: topicConfig(keys),
   })
   return log
-}
-
-function observe(log: PartitionLog, model: Model): void {
-  log.setListener({
-    onFlushed: (flushedOffset) => {
-      model.flushedOffset = flushedOffset
-      log.setHighWatermark(flushedOffset)
-    },
-    onFailed: () => {},
-    onLogStartMoved: () => {},
-  })
-}
-
-async function deleteRecords(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
-  model.isBusy = true
-  await log.deleteRecordsBefore(offset, log.flushedOffset)
-  model.logStartOffset = Math.max(model.logStartOffset, offset)
-  model.isBusy = false
-}
-
-/** Cuts the log; until that is done, either state of it may be found after a crash. */
-async function truncate(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
-  model.isBusy = true
-  // The batch that holds the offset goes as a whole.
-  const kept = model.batches.findLast((batch) => batch.endOffset <= offset)?.endOffset ?? 0
-  model.flushedOffset = Math.min(model.flushedOffset, kept)
-  model.logStartOffset = Math.min(model.logStartOffset, kept)
-  log.setListener(undefined)
-  await log.truncateTo(offset)
-  model.batches = model.batches.filter((batch) => batch.endOffset <= log.logEndOffset)
-  model.flushedOffset = log.logEndOffset
-  model.logStartOffset = log.logStartOffset
-  observe(log, model)
-  model.isBusy = false
 }
 
 /** Deletes the partition and makes one of a new topic in its place. */

@@ -1,25 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import type { LeaderEpoch, Offset, Uuid } from '../../../src/base/index.ts'
+import type { LeaderEpoch } from '../../../src/base/index.ts'
 import type { LogManager, PartitionLog } from '../../../src/log/index.ts'
 import type { FileHandle, Files, Platform } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView } from '../../../src/protocol/index.ts'
+import { deleteRecords, type Model, observe, truncate } from './log-model.ts'
 import { batchOf, drawing, type Keys, openLogs, readAll, replaceFiles, topicConfig, topicId } from './support.ts'
 
 const paths = ['/data/a', '/data/b', '/data/c'] as const
 const partition = 0
 /** Milliseconds for a test: a machine may have much else to do. */
 const timeout = 120_000
-
-/** What is known of the log from outside. */
-interface Model {
-  batches: { readonly endOffset: Offset; readonly bytes: Buffer }[]
-  flushedOffset: Offset
-  logStartOffset: Offset
-  topicId: Uuid
-  /** A truncation is under way: nothing else is done. */
-  isBusy: boolean
-}
 
 const newModel = (): Model => ({ batches: [], flushedOffset: 0, logStartOffset: 0, topicId, isBusy: false })
 
@@ -29,17 +20,6 @@ function openAll(platform: Platform): Promise<LogManager> {
 
 function openModelled(logs: LogManager, keys: Keys, model: Model): Promise<PartitionLog> {
   return logs.getOrCreate({ topic: 'orders', topicId: model.topicId, partition, config: topicConfig(keys) })
-}
-
-function observe(log: PartitionLog, model: Model): void {
-  log.setListener({
-    onFlushed: (flushedOffset) => {
-      model.flushedOffset = flushedOffset
-      log.setHighWatermark(flushedOffset)
-    },
-    onFailed: () => {},
-    onLogStartMoved: () => {},
-  })
 }
 
 function append(log: PartitionLog, model: Model, text: string, leaderEpoch: LeaderEpoch): void {
@@ -185,27 +165,6 @@ describe.each(['crash', 'kill'] as const)('a %s at each call of a move', (ends) 
     }
   })
 })
-
-async function truncate(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
-  model.isBusy = true
-  const kept = model.batches.findLast((batch) => batch.endOffset <= offset)?.endOffset ?? 0
-  model.flushedOffset = Math.min(model.flushedOffset, kept)
-  model.logStartOffset = Math.min(model.logStartOffset, kept)
-  log.setListener(undefined)
-  await log.truncateTo(offset)
-  model.batches = model.batches.filter((batch) => batch.endOffset <= log.logEndOffset)
-  model.flushedOffset = log.logEndOffset
-  model.logStartOffset = log.logStartOffset
-  observe(log, model)
-  model.isBusy = false
-}
-
-async function deleteRecords(log: PartitionLog, model: Model, offset: Offset): Promise<void> {
-  model.isBusy = true
-  await log.deleteRecordsBefore(offset, log.flushedOffset)
-  model.logStartOffset = Math.max(model.logStartOffset, offset)
-  model.isBusy = false
-}
 
 /** Moves there and back, with all else that happens to a log, through crashes. Answers how often it came somewhere else. */
 async function runSeed(seed: number, mutate = (platform: Platform) => platform): Promise<number> {
