@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
-import type { MetadataDelta, MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
+import type { MetadataDelta, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import { type FetchRequest, ReplicaManager, ReplicationQuotas } from '../../../src/replication/index.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
-import { settledReplicas } from '../../support/partition-image.ts'
+import { deltaOn, imageOfTopics, settledReplicas } from '../../support/partition-image.ts'
 
 const self = 1 as BrokerId
 const ordersId = 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid
@@ -29,36 +29,9 @@ const orders: TopicImage = {
   ],
 }
 
-const image: MetadataImage = {
-  index: 1,
-  term: 1,
-  cluster: { size: 0, broker: () => undefined, brokers: () => [], controllers: () => [] },
-  topics: {
-    size: 1,
-    byName: () => orders,
-    byId: () => orders,
-    all: () => [orders],
-    onBroker: () => [],
-    ledBy: () => [],
-    collidingWith: () => undefined,
-  },
-  configs: { of: () => new Map() },
-  clusterId: '',
-  features: new Map(),
-  nextProducerId: 0 as ProducerId,
-}
+const image = imageOfTopics([orders])
 
-function delta(changes: Partial<MetadataDelta>): MetadataDelta {
-  return {
-    base: image,
-    isSnapshot: false,
-    changedTopics: new Map(),
-    deletedTopics: new Map(),
-    changedBrokers: new Set(),
-    changedConfigs: { topics: new Set(), brokers: new Set() },
-    ...changes,
-  }
-}
+const delta = (changes: Partial<MetadataDelta>) => deltaOn(image, changes)
 
 function setUp(
   openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log,

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, ProducerId, Uuid } from '../../../src/base/index.ts'
+import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
-import type { MetadataImage, TopicImage } from '../../../src/metadata/index.ts'
+import type { TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import { type FetchAnswer, ReplicaManager, ReplicationQuotas } from '../../../src/replication/index.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
-import { settledReplicas } from '../../support/partition-image.ts'
+import { deltaOn, imageOfTopics, settledReplicas } from '../../support/partition-image.ts'
 
 const [self, follower] = [1 as BrokerId, 2 as BrokerId]
 const stepMs = 10
@@ -34,24 +34,7 @@ async function leader(isr: readonly BrokerId[], bytesPerSecond: number) {
       ],
     }),
   )
-  const image: MetadataImage = {
-    index: 1,
-    term: 1,
-    cluster: { size: 0, broker: () => undefined, brokers: () => [], controllers: () => [] },
-    topics: {
-      size: 2,
-      byName: (name) => topics.find((topic) => topic.name === name),
-      byId: (id) => topics.find((topic) => topic.topicId === id),
-      all: () => topics,
-      onBroker: () => [],
-      ledBy: () => [],
-      collidingWith: () => undefined,
-    },
-    configs: { of: () => new Map() },
-    clusterId: '',
-    features: new Map(),
-    nextProducerId: 0 as ProducerId,
-  }
+  const image = imageOfTopics(topics)
   const logs = new Map(names.map((name) => [name, new FakeLog(name)]))
   const metrics = new Metrics()
   const quotas = new ReplicationQuotas(time, { count: 11, sizeMs: 1000 }, metrics)
@@ -85,17 +68,7 @@ async function leader(isr: readonly BrokerId[], bytesPerSecond: number) {
     },
   })
   const changed = new Map(topics.map((topic) => [topic.topicId, { topic, partitions: new Set([0]) }]))
-  manager.applyDelta(
-    {
-      base: image,
-      isSnapshot: false,
-      changedTopics: changed,
-      deletedTopics: new Map(),
-      changedBrokers: new Set(),
-      changedConfigs: { topics: new Set(), brokers: new Set() },
-    },
-    image,
-  )
+  manager.applyDelta(deltaOn(image, { changedTopics: changed }), image)
   await manager.whenOpened()
   const append = async (topic: string, bytes: number) => {
     const records = Buffer.alloc(bytes)
