@@ -1,4 +1,3 @@
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { KafkaClient } from '../src/network/index.ts'
 import { createRealPlatform } from '../src/platform/index.ts'
@@ -10,6 +9,7 @@ import {
   type MessageInput,
   type MessageType,
 } from '../src/protocol/index.ts'
+import { freePorts } from '../test/support/free-ports.ts'
 import type { BrokerMessage, BrokerSettings, Usage } from './broker.ts'
 import { cpuSeconds, statusBytes } from './machine.ts'
 import { forkBroker, type StartBroker } from './processes.ts'
@@ -62,23 +62,6 @@ export async function until(
     if (clockMs() > deadlineMs) throw new Error(`Waited ${timeoutMs / 1000} s for ${what}`, { cause: fault })
     await sleep(everyMs)
   }
-}
-
-/** Ports that were free a moment ago, all different. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(0, '127.0.0.1', resolve)
-      })
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { readonly port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }
 
 export interface RookeryClusterOptions {

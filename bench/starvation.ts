@@ -1,6 +1,7 @@
 import { join } from 'node:path'
+import { freePorts } from '../test/support/free-ports.ts'
 import type { RaftUsage } from './broker.ts'
-import { ClusterClient, freePorts, nodeIds, type RookeryCluster, sleep, startRookeryCluster } from './cluster.ts'
+import { ClusterClient, nodeIds, type RookeryCluster, sleep, startRookeryCluster } from './cluster.ts'
 import { loadText, megabyte } from './machine.ts'
 import { runLoad } from './processes.ts'
 import { figure, percentile, Table } from './table.ts'

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ClusterClient, type ClusterUnderTest, freePorts, nodeIds, type StartCluster, until } from '../cluster.ts'
+import { freePorts } from '../../test/support/free-ports.ts'
+import { ClusterClient, type ClusterUnderTest, nodeIds, type StartCluster, until } from '../cluster.ts'
 import { killedAtExit } from '../processes.ts'
 import { brokerArguments, clusterId, formatArguments, java } from './kafka.ts'
 
