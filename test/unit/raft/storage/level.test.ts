@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRealPlatform, type Platform } from '../../../../src/platform/index.ts'
@@ -139,7 +140,7 @@ describe('openDurableStorage()', () => {
 })
 
 test.runIf(process.platform === 'linux')('Level stays loaded when the only thread that used it has ended', async () => {
-  const program = join(import.meta.dirname, 'level-in-thread.ts')
+  const program = fileURLToPath(new URL('./level-in-thread.ts', import.meta.url))
   const { stdout } = await promisify(execFile)(process.execPath, [program, join(directory, 'in a thread')])
   expect(JSON.parse(stdout)).toEqual({ code: 0, isLoaded: true }) // its own thread goes on, in its code
 })
