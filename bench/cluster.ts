@@ -64,6 +64,19 @@ export async function until(
   }
 }
 
+/** What `promise` gives; rejects when that takes longer. What is under way goes on. */
+export async function within<T>(promise: Promise<T>, timeoutMs: number, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Waited ${timeoutMs / 1000} s for ${what}`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 export interface RookeryClusterOptions {
   readonly overrides?: Readonly<Record<string, string | number>>
   /** Where each node leaves a CPU profile when it ends in order. */
@@ -74,9 +87,13 @@ export interface RookeryClusterOptions {
   readonly settings?: (id: number, directory: string) => Partial<BrokerSettings>
 }
 
+/** `id` is the node that tells. */
+type MomentListener = (moment: Extract<BrokerMessage, { readonly type: 'moment' }>, id: number) => void
+
 /** What of a Rookery cluster is seen from inside. */
 export interface RookeryCluster extends ClusterUnderTest {
-  onMoment(listener: (moment: Extract<BrokerMessage, { readonly type: 'moment' }>, id: number) => void): void
+  /** Until the function that is returned is called. */
+  onMoment(listener: MomentListener): () => void
   begin(): Promise<void>
   /** By id - 1. */
   end(): Promise<Usage[]>
@@ -107,7 +124,7 @@ class RookeryProcesses implements RookeryCluster {
   readonly #options: RookeryClusterOptions
   readonly #controllerPorts: readonly number[]
   readonly #nodes = new Map<number, ReturnType<typeof forkBroker>>()
-  readonly #listeners: Parameters<RookeryCluster['onMoment']>[0][] = []
+  readonly #listeners = new Set<MomentListener>()
 
   constructor(directory: string, options: RookeryClusterOptions, ports: readonly number[]) {
     this.#directory = directory
@@ -156,8 +173,9 @@ class RookeryProcesses implements RookeryCluster {
     return this.#node(id).child.pid ?? 0
   }
 
-  onMoment(listener: Parameters<RookeryCluster['onMoment']>[0]): void {
-    this.#listeners.push(listener)
+  onMoment(listener: MomentListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   async begin(): Promise<void> {
@@ -222,12 +240,22 @@ export function isRookery(cluster: ClusterUnderTest): cluster is RookeryCluster 
   return 'onMoment' in cluster
 }
 
+function codesOf({
+  partitionResult,
+}: {
+  readonly partitionResult: readonly { readonly errorCode: number }[]
+}): number[] {
+  return partitionResult.map(({ errorCode }) => errorCode)
+}
+
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }
 
 const platform = createRealPlatform()
 const requestTimeoutMs = 30_000
+/** For 10,000 partitions of a peer whose node has to look through all its logs first. */
+const inSyncTimeoutMs = 300_000
 
 /** What one node says of a partition. */
 export interface PartitionSeen {
@@ -331,21 +359,32 @@ export class ClusterClient {
     }
   }
 
-  /** Waits until all nodes know every partition with a leader and three replicas in sync. */
-  async untilInSync(topic: string, count: number): Promise<void> {
+  /** Waits until all nodes know every partition with a leader, `leader` where that is given, and three replicas in sync. */
+  async untilInSync(topic: string, count: number, leader?: number): Promise<void> {
+    const isRight = (seen: PartitionSeen) =>
+      (leader === undefined ? seen.leader > 0 : seen.leader === leader) && seen.isr.length === nodeIds.length
     await until(
       async () => {
         for (const id of nodeIds) {
           const seen = await this.partitions(id, topic)
-          if (seen.length !== count) return false
-          if (!seen.every(({ leader, isr }) => leader > 0 && isr.length === nodeIds.length)) return false
+          if (seen.length !== count || !seen.every(isRight)) return false
         }
         return true
       },
       `${topic} in sync`,
-      180_000,
+      inSyncTimeoutMs,
       count > 100 ? 250 : 20,
     )
+  }
+
+  /** Each partition's first replica leads it again, if it is in sync; resolves before all nodes know it. */
+  async electPreferred(topic: string, count: number): Promise<void> {
+    const partitions = Array.from({ length: count }, (_, partition) => partition)
+    const body = { electionType: 0, topicPartitions: [{ topic, partitions }], timeoutMs: requestTimeoutMs }
+    const answer = await this.request(await this.whichController(), apis.ElectLeaders, 2, body)
+    const codes = [answer.errorCode, ...answer.replicaElectionResults.flatMap(codesOf)]
+    const wrong = codes.find((code) => code !== ErrorCode.NONE && code !== ErrorCode.ELECTION_NOT_NEEDED)
+    if (wrong !== undefined) throw new Error(`Leaders of ${topic} were not elected: error ${wrong}`)
   }
 
   #connect(id: number): Promise<KafkaClient> {

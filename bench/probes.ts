@@ -1,5 +1,5 @@
 import { apis, buildBatch, ErrorCode } from '../src/protocol/index.ts'
-import { ClusterClient, clockMs, nodeIds, sleep } from './cluster.ts'
+import { ClusterClient, clockMs, nodeIds, sleep, until } from './cluster.ts'
 
 /** One success of a probe. Times are those of `clockMs`. */
 export interface Success {
@@ -26,10 +26,10 @@ abstract class Probe {
   #isStopped = false
   #running: Promise<unknown> = Promise.resolve()
 
-  /** Resolves when it has succeeded several times. */
+  /** Resolves when it has succeeded several times; rejects when it doesn't for a minute. Either way it runs until `stop`. */
   async start(): Promise<void> {
     this.#running = this.run()
-    while (this.successes.length < 20) await sleep(10)
+    await until(() => this.successes.length >= 20, 'a probe to succeed')
   }
 
   async stop(): Promise<void> {
@@ -43,7 +43,15 @@ abstract class Probe {
     return this.successes.find(({ sentMs, node }) => sentMs > sinceMs && node !== notBy)
   }
 
-  /** The longest time without a success that began before `untilMs` and ended after `sinceMs`. */
+  /** Whether a request that was sent after `sinceMs` succeeded. */
+  hasSuccessAfter(sinceMs: number): boolean {
+    return (this.successes.at(-1)?.sentMs ?? 0) > sinceMs
+  }
+
+  /**
+   * The longest time without a success that began before `untilMs` and ended after `sinceMs`. What has not ended doesn't count, so wait
+   * with `hasSuccessAfter` first.
+   */
   longestGapMs(sinceMs: number, untilMs: number): number {
     let longest = 0
     let lastMs: number | undefined

@@ -27,11 +27,7 @@ export interface ForkedBroker extends BrokerUnderTest {
 
 /** `profileDirectory`: where each broker leaves a CPU profile when it ends. */
 export function startRookery(profileDirectory?: string): (directory: string) => Promise<ForkedBroker> {
-  const execArgv = process.env.XARGS
-    ? process.env.XARGS.split(' ')
-    : profileDirectory === undefined
-      ? []
-      : ['--cpu-prof', '--cpu-prof-dir', profileDirectory]
+  const execArgv = profileDirectory === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profileDirectory]
   return (directory) => startFork(directory, execArgv)
 }
 
