@@ -1,380 +1,241 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { apis } from '../src/protocol/index.ts'
+import { ClusterClient, type ClusterUnderTest, clockMs } from './cluster.ts'
 import {
-  ClusterClient,
-  type ClusterUnderTest,
-  clockMs,
-  isRookery,
-  nodeIds,
-  type StartCluster,
-  sleep,
-  until,
-} from './cluster.ts'
+  type ClusterKind,
+  type FailoverCluster,
+  type FailoverEvent,
+  failoverEvents,
+  warmUp,
+} from './failover-events.ts'
+import { durationText, type Figures, namesLike, type Outcome, rowsOf, sideBySide } from './failover-report.ts'
 import { loadText } from './machine.ts'
-import { changeTopic, ProduceProbe, WriteProbe } from './probes.ts'
-import { figure, percentile, Table } from './table.ts'
+import { figure, Table } from './table.ts'
 
 /**
  * failover: how long clients are held up when one of three nodes dies, hangs or is stopped.
  *
  * Workload: three nodes that are brokers and voters, with default settings; topics with three replicas and min.insync.replicas=2. A producer
  * (probes.ts) sends one record after the other with acks=all and asks every node who leads as soon as an answer is late;
- * another client changes a setting of a topic again and again. Then one node gets a signal. Each run has a new topic, and
- * begins when all replicas are in sync again.
+ * another client changes a setting of a topic again and again, at the nodes that stay. Then one node gets a signal: the controller, which leads a
+ * partition too, or another one, which leads one partition and follows in others. Each run begins when all replicas are in sync again.
  *
- * Numbers, in milliseconds from the signal: `controller`, to the answer to a change that was asked for afterwards; `leader`, to the first
- * record that another node acknowledged; `stall`, the longest time without an acknowledgement, and `no writes` without a change; `stopped`,
- * to the end of the process.
+ * Numbers, in milliseconds from the signal: `new controller`, to the answer to a change that was asked for afterwards; `first ack, it led`, to
+ * the first record that another node acknowledged; `process ended`. `stall` is the longest time without an acknowledgement, where the node
+ * led or followed, and `no changes of settings` without a change.
  * `fencing` is from inside, without detection: from the moment at which the controller hears that a broker with 10,000 leaderships is gone to
- * that at which the last node has replaced them in its metadata and its logs. `commit` is one change after the other, asked of the controller's
- * node. Median and worst of all runs.
+ * that at which the last node has replaced them in its metadata and its logs. `metadata write` is one change after the other, asked of the
+ * controller's node or of another one. Median and worst of all runs. A run that fails is told, counted, and in no figure, and the next one
+ * has new nodes with empty folders.
  *
- * To compare: with a peer of the same run, which the same client drives. Real clients add their own timeouts and backoffs.
+ * To compare: with a peer of the same run, which the same client drives. Real clients add their own timeouts and backoffs. A peer's `new controller`
+ * is longer than its election where its brokers wait for one that hangs.
  */
 export interface FailoverOptions {
   readonly directory: string
   readonly runs: number
-  /** Events whose name has this in it. */
+  /** See `namesLike`. */
   readonly rows: string | undefined
   /** Rookery first. */
-  readonly clusters: readonly { readonly start: StartCluster; readonly isPeer: boolean }[]
-  /** For peers, whose runs take longer. */
+  readonly clusters: readonly FailoverCluster[]
+  /** Instead of `runs`, for all but Rookery. */
   readonly peerRuns: number
 }
 
-/** What one run gave, by the name of the figure. */
-type Figures = Readonly<Record<string, number>>
+/** Long enough for Java to compile what it does again and again. */
+const warmUpMs = 5000
+/** To start three nodes, to warm them up and to remove their folders. */
+const startSeconds = { rookery: 10, kafka: 30, 'tuned-kafka': 30 }
+/** So many runs that fail one after the other are the last of their event. */
+const maxFailures = 3
 
-interface Event {
-  readonly name: string
-  /** Milliseconds that the median and the worst run may take, by figure. */
-  readonly targets: Readonly<Record<string, { readonly median?: number; readonly worst?: number }>>
-  /** For events that need long preparation: at most so many runs. */
-  readonly maxRuns?: number
-  run(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures>
+/** A failed run makes the exit code 1. */
+export async function failover(options: FailoverOptions): Promise<void> {
+  const { directory, clusters } = options
+  const parts = planOf(options)
+  for (const { about } of clusters) console.log(about)
+  console.log(loadText())
+  const progress = new Progress(parts.reduce((sum, { seconds }) => sum + seconds, 0))
+  const outcomes: PartOutcome[] = []
+  const print = () => {
+    process.off('exit', print)
+    printTable(outcomes)
+  }
+  process.on('exit', print) // what there is, after Ctrl-C too
+  for (const cluster of clusters) {
+    const nodes = new Nodes(cluster, directory)
+    try {
+      for (const part of parts.filter((each) => each.cluster === cluster)) {
+        const outcome = { event: part.event, kind: cluster.kind, brokers: cluster.name, figures: [], failures: [] }
+        outcomes.push(outcome)
+        await runAll(nodes, part, outcome, progress)
+      }
+    } catch (error) {
+      process.exitCode = 1
+      progress.say(`${cluster.name}: the nodes don't start, all that is left is left out: ${reasonOf(error)}`)
+    } finally {
+      await nodes.discard()
+    }
+  }
+  print()
 }
 
-const configs = { 'min.insync.replicas': '2' }
-/** How long everything runs before the signal. */
-const steadyMs = 300
-/** How long a probe goes on when all is said to be over. */
-const afterMs = 400
-const shutdownPartitions = 1000
-const fencedPartitions = 10_000
-const commits = 200
+/** All runs of one event with one cluster. */
+interface Part {
+  readonly cluster: FailoverCluster
+  readonly event: FailoverEvent
+  readonly count: number
+  /** About, with what comes before and after. */
+  readonly seconds: number
+}
 
-const events: readonly Event[] = [
-  {
-    name: 'SIGKILL of the controller',
-    targets: { controller: { worst: 500 }, leader: { worst: 1500 } },
-    run: (cluster, client, topic) => onController(cluster, client, topic, 'SIGKILL'),
-  },
-  {
-    name: 'SIGKILL of a leader',
-    targets: { leader: { median: 400, worst: 1000 }, stall: { worst: 1000 } },
-    run: (cluster, client, topic) => onLeader(cluster, client, topic, 'SIGKILL'),
-  },
-  {
-    name: 'SIGSTOP of the controller',
-    targets: { controller: { worst: 2500 }, leader: { worst: 4000 } },
-    run: (cluster, client, topic) => onController(cluster, client, topic, 'SIGSTOP'),
-  },
-  {
-    name: 'SIGSTOP of a leader',
-    targets: { leader: { worst: 4000 }, stall: { worst: 4000 } },
-    run: (cluster, client, topic) => onLeader(cluster, client, topic, 'SIGSTOP'),
-  },
-  {
-    name: 'controlled shutdown, 1,000 led',
-    targets: { stopped: { worst: 1000 }, stall: { worst: 200 } },
-    maxRuns: 20,
-    run: onShutdown,
-  },
-  { name: 'controlled shutdown, controller', targets: {}, run: onControllerShutdown },
-  {
-    name: 'fencing, 10,000 led',
-    targets: { fencing: { worst: 500 } },
-    maxRuns: 6,
-    run: onFencing,
-  },
-  { name: 'metadata write', targets: { commit: { median: 3 } }, maxRuns: 5, run: onCommit },
-]
+interface PartOutcome extends Outcome {
+  readonly event: FailoverEvent
+  readonly kind: ClusterKind
+}
 
-export async function failover({ directory, runs, rows, clusters, peerRuns }: FailoverOptions): Promise<void> {
-  const chosen = events.filter(({ name }) => rows === undefined || name.includes(rows))
-  if (chosen.length === 0) {
-    throw new Error(`No event is named ${rows}. Events:\n  ${events.map(({ name }) => name).join('\n  ')}`)
+/** In the order in which they run. Throws `UsageError`. */
+function planOf({ rows, runs, peerRuns, clusters }: FailoverOptions): Part[] {
+  const names = namesLike(
+    failoverEvents.map(({ name }) => name),
+    rows,
+  )
+  const events = failoverEvents.filter(({ name }) => names.includes(name))
+  return clusters.flatMap((cluster) =>
+    events.map((event, i) => {
+      const { kind } = cluster
+      const count = kind === 'rookery' ? runs : Math.min(peerRuns, event.maxPeerRuns ?? peerRuns)
+      const once = (i === 0 ? startSeconds[kind] : 0) + (event.preparationSeconds?.[kind] ?? 0)
+      return { cluster, event, count, seconds: once + count * event.seconds[kind] }
+    }),
+  )
+}
+
+/** Rejects when the nodes don't start. */
+async function runAll(
+  nodes: Nodes,
+  { event, count, seconds }: Part,
+  outcome: { readonly figures: Figures[]; readonly failures: string[] },
+  progress: Progress,
+): Promise<void> {
+  const topic = event.name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  let failed = 0
+  for (let run = 1; run <= count; run++) {
+    const what = `${nodes.name}: ${event.name}, run ${run} of ${count}`
+    const running = await nodes.started()
+    const beganMs = clockMs()
+    const tookText = () => `took ${durationText((clockMs() - beganMs) / 1000)}`
+    try {
+      const figures = await event.run({ ...running, topic, run })
+      outcome.figures.push(figures)
+      progress.done(seconds / count)
+      failed = 0
+      const texts = Object.entries(figures).map(([name, ms]) => `${name} ${figure(ms)} ms`)
+      progress.say(`${what}: ${texts.join('; ')}; ${tookText()}`)
+    } catch (error) {
+      process.exitCode = 1
+      outcome.failures.push(reasonOf(error))
+      progress.say(`${what} FAILED: ${reasonOf(error)}; ${tookText()}`)
+      progress.done(seconds / count)
+      await nodes.discard()
+      if (++failed < maxFailures || run === count) continue
+      progress.done((seconds * (count - run)) / count)
+      progress.say(`${nodes.name}: ${event.name}: ${failed} runs failed one after the other, the others are left out`)
+      return
+    }
   }
+}
+
+interface RunningNodes {
+  readonly cluster: ClusterUnderTest
+  readonly client: ClusterClient
+}
+
+/** Three nodes that are started when they are needed, and again after `discard`. */
+class Nodes {
+  readonly #cluster: FailoverCluster
+  readonly #directory: string
+  #folder: string | undefined
+  #running: RunningNodes | undefined
+
+  constructor(cluster: FailoverCluster, directory: string) {
+    this.#cluster = cluster
+    this.#directory = directory
+  }
+
+  get name(): string {
+    return this.#cluster.name
+  }
+
+  async started(): Promise<RunningNodes> {
+    if (this.#running !== undefined) return this.#running
+    this.#folder = await mkdtemp(join(this.#directory, 'cluster-'))
+    const cluster = await this.#cluster.start(this.#folder)
+    this.#running = { cluster, client: new ClusterClient(cluster.ports) }
+    await warmUp(cluster, this.#running.client, warmUpMs)
+    return this.#running
+  }
+
+  /** Ends them and removes their folders. */
+  async discard(): Promise<void> {
+    this.#running?.client.close()
+    await this.#running?.cluster[Symbol.asyncDispose]()
+    this.#running = undefined
+    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true })
+    this.#folder = undefined
+  }
+}
+
+/** Lines on standard error, each with the time that has gone and about how much is left. */
+class Progress {
+  readonly #beganMs = clockMs()
+  #secondsLeft: number
+
+  constructor(seconds: number) {
+    this.#secondsLeft = seconds
+    console.log(`This takes about ${durationText(seconds)} on a machine that does nothing else\n`)
+  }
+
+  done(seconds: number): void {
+    this.#secondsLeft -= seconds
+  }
+
+  say(text: string): void {
+    const gone = durationText((clockMs() - this.#beganMs) / 1000)
+    console.error(`[${gone} gone, about ${durationText(this.#secondsLeft)} left] ${text}`)
+  }
+}
+
+/** With the rows of all brokers for one event below each other. */
+function printTable(outcomes: readonly PartOutcome[]): void {
   const table = new Table([
-    { heading: 'event', width: 30, left: true },
-    { heading: 'brokers', width: 14, left: true },
-    { heading: 'figure', width: 10, left: true },
-    { heading: 'runs', width: 4 },
+    { heading: 'event', width: 25, left: true },
+    { heading: 'figure', width: 22, left: true },
+    { heading: 'brokers', width: 12, left: true },
+    { heading: 'runs', width: 7 },
     { heading: 'median ms', width: 9 },
     { heading: 'worst ms', width: 8 },
-    { heading: 'target', width: 22, left: true },
-    { heading: 'met', width: 3 },
+    { heading: 'target', width: 26, left: true },
+    { heading: 'met', width: 3, left: true },
   ])
+  console.log('')
   table.head()
-  for (const { start, isPeer } of clusters) {
-    const folder = await mkdtemp(join(directory, 'cluster-'))
-    try {
-      await using cluster = await start(folder)
-      for (const [index, event] of chosen.entries()) {
-        const count = Math.min(isPeer ? peerRuns : runs, event.maxRuns ?? runs)
-        await measure(table, cluster, event, count, `event-${index}`, isPeer)
-      }
-    } finally {
-      await rm(folder, { recursive: true, force: true })
+  for (const event of failoverEvents) {
+    const rows = outcomes
+      .filter((outcome) => outcome.event === event)
+      .flatMap((outcome) => rowsOf(outcome, outcome.kind !== 'rookery' ? {} : event.targets))
+    for (const row of sideBySide(rows)) {
+      const { runs, median, worst, target, met } = row
+      table.row([event.name, row.figure, row.brokers, runs, figure(median), figure(worst), target, met])
     }
+  }
+  for (const { event, brokers, failures } of outcomes) {
+    for (const failure of failures) console.log(`\nFailed: ${brokers}: ${event.name}: ${failure}`)
   }
   console.log(`\n${loadText()}`)
 }
 
-async function measure(
-  table: Table,
-  cluster: ClusterUnderTest,
-  event: Event,
-  count: number,
-  topic: string,
-  isPeer: boolean,
-): Promise<void> {
-  const all = new Map<string, number[]>()
-  const client = new ClusterClient(cluster.ports)
-  for (let run = 1; run <= count; run++) {
-    for (const [name, value] of Object.entries(await event.run(cluster, client, `${topic}-${run}`))) {
-      all.set(name, [...(all.get(name) ?? []), value])
-    }
-  }
-  client.close()
-  for (const [name, values] of all) {
-    const target = event.targets[name]
-    const [median, worst] = [percentile(values, 50), percentile(values, 100)]
-    const isMet =
-      median < (target?.median ?? Number.POSITIVE_INFINITY) && worst < (target?.worst ?? Number.POSITIVE_INFINITY)
-    const targets = Object.entries(isPeer ? {} : (target ?? {})).map(([which, ms]) => `${which} < ${ms}`)
-    table.row([
-      event.name,
-      cluster.name,
-      name,
-      String(values.length),
-      figure(median),
-      figure(worst),
-      targets.join(', '),
-      targets.length === 0 ? '' : isMet ? 'yes' : 'no',
-    ])
-  }
-}
-
-/** Replicas of three partitions, of which each node leads one: that with its id less one. */
-const replicasOfThree = nodeIds.map((_, i) => [0, 1, 2].map((k) => nodeIds[(i + k) % 3]!))
-
-async function onController(
-  cluster: ClusterUnderTest,
-  client: ClusterClient,
-  topic: string,
-  signal: 'SIGKILL' | 'SIGSTOP',
-): Promise<Figures> {
-  await client.createTopic(topic, replicasOfThree, configs)
-  await client.untilInSync(topic, replicasOfThree.length)
-  const victim = await client.whichController()
-  const survivors = nodeIds.filter((id) => id !== victim)
-  const writes = new WriteProbe(cluster.ports, topic, survivors)
-  const produces = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
-  try {
-    await Promise.all([writes.start(), produces.start()])
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, signal)
-    const isOver = () =>
-      writes.firstAfter(sinceMs, victim) !== undefined && produces.firstAfter(sinceMs, victim) !== undefined
-    await until(isOver, 'a new controller and a new leader')
-    return {
-      controller: writes.firstAfter(sinceMs, victim)!.answeredMs - sinceMs,
-      leader: produces.firstAfter(sinceMs, victim)!.answeredMs - sinceMs,
-    }
-  } finally {
-    await Promise.all([writes.stop(), produces.stop()])
-    await bringBack(cluster, client, victim, signal, topic, replicasOfThree.length)
-  }
-}
-
-async function onLeader(
-  cluster: ClusterUnderTest,
-  client: ClusterClient,
-  topic: string,
-  signal: 'SIGKILL' | 'SIGSTOP',
-): Promise<Figures> {
-  await client.createTopic(topic, replicasOfThree, configs)
-  await client.untilInSync(topic, replicasOfThree.length)
-  const controller = await client.whichController()
-  const victim = nodeIds[controller % 3]!
-  const led = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
-  const followed = new ProduceProbe(cluster.ports, topic, controller - 1, controller)
-  try {
-    await Promise.all([led.start(), followed.start()])
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, signal)
-    await until(() => led.firstAfter(sinceMs, victim) !== undefined, 'a new leader')
-    const isOutOfSync = async () => {
-      const seen = await client.partitions(controller, topic)
-      return seen[controller - 1]?.isr.includes(victim) === false
-    }
-    await until(isOutOfSync, `node ${victim} to leave the ISR`)
-    await sleep(afterMs)
-    return {
-      leader: led.firstAfter(sinceMs, victim)!.answeredMs - sinceMs,
-      stall: followed.longestGapMs(sinceMs, Number.POSITIVE_INFINITY),
-    }
-  } finally {
-    await Promise.all([led.stop(), followed.stop()])
-    await bringBack(cluster, client, victim, signal, topic, replicasOfThree.length)
-  }
-}
-
-async function bringBack(
-  cluster: ClusterUnderTest,
-  client: ClusterClient,
-  victim: number,
-  signal: NodeJS.Signals,
-  topic: string,
-  partitions: number,
-): Promise<void> {
-  client.drop(victim)
-  if (signal === 'SIGSTOP') {
-    cluster.signal(victim, 'SIGCONT')
-  } else {
-    await cluster.ended(victim)
-    await cluster.start(victim)
-  }
-  await client.untilInSync(topic, partitions)
-}
-
-async function onShutdown(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures> {
-  const controller = await client.whichController()
-  const victim = nodeIds[controller % 3]!
-  const replicas = [victim, ...nodeIds.filter((id) => id !== victim)]
-  await client.createTopic(
-    topic,
-    Array.from({ length: shutdownPartitions }, () => replicas),
-    configs,
-  )
-  await client.untilInSync(topic, shutdownPartitions)
-  const produces = new ProduceProbe(cluster.ports, topic, 0, victim)
-  try {
-    await produces.start()
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, 'SIGTERM')
-    await cluster.ended(victim)
-    const stopped = clockMs() - sinceMs
-    await sleep(afterMs)
-    return { stopped, stall: produces.longestGapMs(sinceMs, Number.POSITIVE_INFINITY) }
-  } finally {
-    await produces.stop()
-    client.drop(victim)
-    await cluster.ended(victim)
-    await cluster.start(victim)
-    await deleteTopic(client, topic)
-  }
-}
-
-async function onControllerShutdown(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures> {
-  await client.createTopic(topic, replicasOfThree, configs)
-  await client.untilInSync(topic, replicasOfThree.length)
-  const victim = await client.whichController()
-  const survivors = nodeIds.filter((id) => id !== victim)
-  const writes = survivors.map((id) => new WriteProbe(cluster.ports, topic, [id]))
-  const produces = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
-  const probes = [...writes, produces]
-  try {
-    await Promise.all(probes.map((probe) => probe.start()))
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, 'SIGTERM')
-    await cluster.ended(victim)
-    const stopped = clockMs() - sinceMs
-    await sleep(2 * afterMs)
-    const longest = (probe: WriteProbe | ProduceProbe) => probe.longestGapMs(sinceMs, Number.POSITIVE_INFINITY)
-    return { stopped, 'no writes': Math.max(...writes.map(longest)), stall: longest(produces) }
-  } finally {
-    await Promise.all(probes.map((probe) => probe.stop()))
-    await bringBack(cluster, client, victim, 'SIGTERM', topic, replicasOfThree.length)
-  }
-}
-
-async function onFencing(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures> {
-  const controller = await client.whichController()
-  const others = nodeIds.filter((id) => id !== controller)
-  // Any run finds the topics of the first: their leaders go to and fro between the two nodes that aren't the controller. The producer
-  // has a topic of its own, since it asks for all partitions of it again and again.
-  const prefix = `${topic.replace(/-\d+$/, '')}-${controller}`
-  const name = `${prefix}-produced`
-  const sizes = new Map([[name, 1], ...[1, 2].map((i) => [`${prefix}-${i}`, fencedPartitions / 2] as const)])
-  for (const [each, count] of sizes) {
-    if ((await client.partitions(controller, each)).length > 0) continue
-    await client.createTopic(
-      each,
-      Array.from({ length: count }, () => [...others, controller]),
-      configs,
-    )
-  }
-  for (const [each, count] of sizes) await client.untilInSync(each, count)
-  const victim = (await client.partitions(controller, name))[0]!.leader
-  const moments = new Map<string, number>()
-  if (isRookery(cluster)) {
-    cluster.onMoment(({ what, atMs, nodeId }, id) => {
-      if (nodeId === victim && id !== victim)
-        moments.set(what === 'evidence' ? `${what} on ${id}` : `${what} by ${id}`, atMs)
-    })
-  }
-  const produces = new ProduceProbe(cluster.ports, name, 0, victim)
-  try {
-    await produces.start()
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    moments.clear()
-    cluster.signal(victim, 'SIGKILL')
-    await until(() => produces.firstAfter(sinceMs, victim) !== undefined, 'a new leader')
-    await sleep(afterMs)
-    const published = [...moments].filter(([what]) => what.startsWith('published')).map(([, atMs]) => atMs)
-    const evidence = moments.get(`evidence on ${controller}`) ?? Number.NaN
-    const leader = produces.firstAfter(sinceMs, victim)!.answeredMs - sinceMs
-    if (!isRookery(cluster)) return { leader }
-    if (published.length !== 2) throw new Error(`Node ${victim} was not seen to be fenced by both others`)
-    return { fencing: Math.max(...published) - evidence, leader }
-  } finally {
-    await produces.stop()
-    client.drop(victim)
-    await cluster.ended(victim)
-    await cluster.start(victim)
-  }
-}
-
-async function onCommit(cluster: ClusterUnderTest, client: ClusterClient, topic: string): Promise<Figures> {
-  await client.createTopic(topic, replicasOfThree, configs)
-  await client.untilInSync(topic, replicasOfThree.length)
-  const controller = await client.whichController()
-  const other = nodeIds.find((id) => id !== controller)!
-  const timesOn = async (node: number): Promise<number[]> => {
-    const times: number[] = []
-    for (let i = 0; i < commits; i++) {
-      const sentMs = clockMs()
-      if (!(await changeTopic(client, node, topic, String(1e9 + i))))
-        throw new Error(`${cluster.name} refused a change`)
-      times.push(clockMs() - sentMs)
-    }
-    return times
-  }
-  return {
-    commit: percentile(await timesOn(controller), 50),
-    'p50 of another node': percentile(await timesOn(other), 50),
-  }
-}
-
-async function deleteTopic(client: ClusterClient, topic: string): Promise<void> {
-  const controller = await client.whichController()
-  await client.request(controller, apis.DeleteTopics, 5, { topicNames: [topic], timeoutMs: 30_000 })
+function reasonOf(error: unknown): string {
+  const { message, cause } = error instanceof Error ? error : new Error(String(error))
+  return cause instanceof Error ? `${message} (${cause.message})` : message
 }

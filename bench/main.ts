@@ -1,129 +1,95 @@
 import { rmSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { asBroker, startRookeryCluster } from './cluster.ts'
 import { machineLine } from './machine.ts'
+import { type BenchOptions, help, parseOptions, UsageError } from './options.ts'
 import { startRookery } from './processes.ts'
 import { count, figure, ratio } from './table.ts'
 import { canonicalRow, limitsOf, runRow, throughput } from './throughput.ts'
 
-const help = `npm run bench                              one workload, two numbers
-npm run bench -- throughput [options]      produce and fetch, beside the machine's limits
-npm run bench -- start [options]           start-up time and memory
-npm run bench -- scale [options]           thousands of partitions and connections
-npm run bench -- starvation [options]      Raft beside a data plane that does all it can, on three nodes
-npm run bench -- failover [options]        one of three nodes dies, hangs or is stopped: how long clients wait
-npm run bench -- partitions [options]      thousands of replicated partitions on three nodes
-npm run bench -- micro [options]           parts of the hot path by themselves
-npm run bench -- compaction [options]      a log is compacted: how fast, and how long the event loop is held
-
-  --full             every row, longer (throughput); 3 GB of load (start); four times the records (compaction)
-  --rows TEXT        only rows with TEXT in their names (scale: 'partitions' or 'connections'; partitions: '1000' or '10000')
-  --runs N           of each event (failover); 20 when left out, 3 for peers
-  --seconds N        measured seconds for each row
-  --peer kafka       Apache Kafka beside Rookery, from the jars in --kafka-jars DIR; failover: with its own timeouts, and with Rookery's
-  --peers-only       the peer without Rookery (failover)
-  --inline           Raft on the nodes' event loops, as before it had a thread (starvation, failover)
-  --profile DIR      leave CPU profiles of the brokers in DIR
-  --dir DIR          where data goes while a benchmark runs; a folder of the system's temporary folder when left out
-
-How to read each: the comment at the top of bench/<name>.ts.
-`
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    full: { type: 'boolean', default: false },
-    rows: { type: 'string' },
-    seconds: { type: 'string' },
-    peer: { type: 'string' },
-    'kafka-jars': { type: 'string' },
-    runs: { type: 'string' },
-    'peers-only': { type: 'boolean', default: false },
-    inline: { type: 'boolean', default: false },
-    profile: { type: 'string' },
-    dir: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-})
+/**
+ * Of each Java node of a cluster that is stopped and started: three times the 1 GB that Kafka's own script gives would not fit beside others into
+ * small machines. 10,000 partitions do.
+ */
+const failoverHeap = '320m'
 
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
-await main()
+process.once('SIGHUP', () => process.exit(129))
+try {
+  const options = parseOptions(process.argv.slice(2))
+  if (options === 'help') console.log(help)
+  else await run(options)
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error
+  console.error(error.message)
+  process.exitCode = 1
+}
 
-async function main(): Promise<void> {
-  const [name] = positionals
-  if (values.help) {
-    console.log(help)
-    return
-  }
-  const directory = resolve(values.dir ?? join(tmpdir(), `rookery-bench-${process.pid}`))
-  await mkdir(directory, { recursive: true })
+async function run(options: BenchOptions): Promise<void> {
+  const { name, full: isFull, rows, inline, profile: profileDirectory } = options
+  const seconds = (standard: number) => options.seconds ?? standard
+  const parent = resolve(options.dir ?? tmpdir())
+  await mkdir(parent, { recursive: true })
+  const directory = await mkdtemp(join(parent, 'rookery-bench-'))
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
   console.log(`${machineLine()}\n`)
   try {
     switch (name) {
-      case undefined:
-        return await canonical(directory)
+      case '':
+        return await canonical(directory, seconds(4), profileDirectory)
       case 'throughput':
         return await throughput({
           directory,
-          seconds: seconds(values.full ? 4 : 1.5),
-          rows: values.rows,
-          isFull: values.full,
-          brokers: [startRookery(values.profile), ...(await peers())],
+          seconds: seconds(isFull ? 4 : 1.5),
+          rows,
+          isFull,
+          brokers: [startRookery(profileDirectory), ...(await peers(options))],
           clusters: [
             asBroker(startRookeryCluster()),
-            ...(await peerClusters()).slice(0, 1).map(({ start }) => asBroker(start)),
+            ...(await peerClusters(options, '1G')).slice(0, 1).map(({ start }) => asBroker(start)),
           ],
         })
       case 'start': {
         const { start } = await import('./start.ts')
-        const profileDirectory = values.profile
-        return await start({ directory, isFull: values.full, seconds: seconds(3), profileDirectory })
+        return await start({ directory, isFull, seconds: seconds(3), profileDirectory })
       }
       case 'scale': {
         const { scale } = await import('./scale.ts')
-        const profileDirectory = values.profile
-        return await scale({ directory, isFull: values.full, seconds: seconds(3), rows: values.rows, profileDirectory })
+        return await scale({ directory, isFull, seconds: seconds(3), rows, profileDirectory })
       }
       case 'compaction': {
         const { compaction } = await import('./compaction.ts')
-        return await compaction({ directory, isFull: values.full })
+        return await compaction({ directory, isFull })
       }
       case 'starvation': {
         const { starvation } = await import('./starvation.ts')
         return await starvation({
           directory,
           seconds: seconds(10),
-          profileDirectory: values.profile,
-          inline: values.inline,
+          profileDirectory,
+          inline,
         })
       }
       case 'failover': {
         const { failover } = await import('./failover.ts')
-        const own = {
-          start: startRookeryCluster({ profileDirectory: values.profile, inline: values.inline }),
-          isPeer: false,
-        }
-        const clusters = [...(values['peers-only'] ? [] : [own]), ...(await peerClusters())]
-        const [runs, peerRuns] = [number('runs', 20), number('runs', 3)]
-        return await failover({ directory, runs, peerRuns, rows: values.rows, clusters })
+        const start = startRookeryCluster({ profileDirectory, inline })
+        const about = `Rookery: default settings${inline ? ', Raft on the event loops' : ''}`
+        const own = { name: 'Rookery', kind: 'rookery', start, about } as const
+        const clusters = [...(options.peersOnly ? [] : [own]), ...(await peerClusters(options, failoverHeap))]
+        const { runs, peerRuns } = options
+        return await failover({ directory, runs, peerRuns, rows, clusters })
       }
       case 'partitions': {
         const { partitions } = await import('./partitions.ts')
-        const profileDirectory = values.profile
-        return await partitions({ directory, seconds: seconds(5), rows: values.rows, profileDirectory })
+        return await partitions({ directory, seconds: seconds(5), rows, profileDirectory })
       }
       case 'micro': {
         const { micro } = await import('./micro.ts')
-        return await micro({ directory, seconds: seconds(0.4), rows: values.rows })
+        return await micro({ directory, seconds: seconds(0.4), rows })
       }
-      default:
-        console.error(help)
-        process.exitCode = 1
     }
   } finally {
     await rm(directory, { recursive: true, force: true })
@@ -131,13 +97,13 @@ async function main(): Promise<void> {
 }
 
 /** The numbers to watch from one commit to the next. */
-async function canonical(directory: string): Promise<void> {
+async function canonical(directory: string, seconds: number, profileDirectory: string | undefined): Promise<void> {
   const limits = await limitsOf(canonicalRow, directory)
   const { recordsPerSecond, megabytesPerSecond, result, readBack } = await runRow(
     canonicalRow,
-    startRookery(values.profile),
+    startRookery(profileDirectory),
     directory,
-    seconds(4),
+    seconds,
     limits,
   )
   const { latencyMs } = result.measured
@@ -152,34 +118,14 @@ async function canonical(directory: string): Promise<void> {
   )
 }
 
-async function peers() {
-  if (values.peer === undefined) return []
-  if (values.peer !== 'kafka') throw new Error(`--peer ${values.peer}: allowed is kafka`)
-  const { startKafka } = await import('./peers/kafka.ts')
-  return [startKafka(kafkaJars())]
+async function peers({ peer, kafkaJars }: BenchOptions) {
+  if (peer === undefined) return []
+  const { findKafka, startKafka } = await import('./peers/kafka.ts')
+  return [startKafka(findKafka(kafkaJars).jars)]
 }
 
-async function peerClusters() {
-  if (values.peer === undefined) return []
-  if (values.peer !== 'kafka') throw new Error(`--peer ${values.peer}: allowed is kafka`)
-  const { startKafkaCluster } = await import('./peers/kafka-cluster.ts')
-  const tuned = { 'broker.session.timeout.ms': 3000, 'broker.heartbeat.interval.ms': 500 }
-  return [
-    { start: startKafkaCluster(kafkaJars(), 'Kafka', {}), isPeer: true },
-    { start: startKafkaCluster(kafkaJars(), 'Kafka 3/0.5 s', tuned), isPeer: true },
-  ]
-}
-
-function kafkaJars(): string {
-  return resolve(values['kafka-jars'] ?? 'node_modules/.cache/kafka-4.4.0')
-}
-
-function seconds(standard: number): number {
-  return number('seconds', standard)
-}
-
-function number(option: 'seconds' | 'runs', standard: number): number {
-  const given = Number(values[option] ?? standard)
-  if (!(given > 0)) throw new Error(`--${option} ${values[option]}: allowed is a number above 0`)
-  return given
+async function peerClusters({ peer, kafkaJars }: BenchOptions, heap: string) {
+  if (peer === undefined) return []
+  const { kafkaClusters } = await import('./peers/kafka-cluster.ts')
+  return kafkaClusters(kafkaJars, heap)
 }

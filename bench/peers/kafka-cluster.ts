@@ -2,18 +2,48 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePorts } from '../../test/support/free-ports.ts'
 import { ClusterClient, type ClusterUnderTest, nodeIds, type StartCluster, until } from '../cluster.ts'
-import { killedAtExit } from '../processes.ts'
-import { brokerArguments, clusterId, formatArguments, java } from './kafka.ts'
+import type { FailoverCluster } from '../failover-events.ts'
+import { brokerArguments, clusterId, findKafka, formatArguments, java } from './kafka.ts'
 
-/** Three Apache Kafka nodes, each broker and KRaft voter. `settings` come on top of Kafka's own defaults. */
-export function startKafkaCluster(
+/**
+ * Rookery's timeouts. The last is for how long a broker waits for a controller that hangs before it looks for another one; 30 s by
+ * default, so that changes of settings which went to it hang as long.
+ */
+const tuned = {
+  'broker.session.timeout.ms': 3000,
+  'broker.heartbeat.interval.ms': 500,
+  'controller.socket.timeout.ms': 3000,
+}
+
+/** Three Apache Kafka nodes, with Kafka's own settings and with tuned ones; `heap` of each node as java takes it. */
+export function kafkaClusters(folder: string | undefined, heap: string): FailoverCluster[] {
+  const { jars, version } = findKafka(folder)
+  const settings = Object.entries(tuned).map((setting) => setting.join('='))
+  return [
+    {
+      name: 'Kafka',
+      kind: 'kafka',
+      start: startKafkaCluster(jars, 'Kafka', heap, {}),
+      about: `Kafka: Apache Kafka ${version}, each node broker and KRaft controller with -Xmx${heap}, its own timeouts`,
+    },
+    {
+      name: 'Kafka, tuned',
+      kind: 'tuned-kafka',
+      start: startKafkaCluster(jars, 'Kafka, tuned', heap, tuned),
+      about: `Kafka, tuned: the same with ${settings.join(', ')}`,
+    },
+  ]
+}
+
+function startKafkaCluster(
   jars: string,
   name: string,
+  heap: string,
   settings: Readonly<Record<string, string | number>>,
 ): StartCluster {
   return async (directory) => {
     const ports = await freePorts(2 * nodeIds.length)
-    const cluster = new KafkaProcesses(name, jars, directory, ports)
+    const cluster = new KafkaProcesses(name, jars, heap, directory, ports)
     try {
       for (const id of nodeIds) await cluster.format(id, settings)
       await Promise.all(nodeIds.map((id) => cluster.start(id)))
@@ -29,13 +59,15 @@ class KafkaProcesses implements ClusterUnderTest {
   readonly name: string
   readonly ports: readonly number[]
   readonly #jars: string
+  readonly #heap: string
   readonly #directory: string
   readonly #controllerPorts: readonly number[]
   readonly #nodes = new Map<number, ReturnType<typeof java>>()
 
-  constructor(name: string, jars: string, directory: string, ports: readonly number[]) {
+  constructor(name: string, jars: string, heap: string, directory: string, ports: readonly number[]) {
     this.name = name
     this.#jars = jars
+    this.#heap = heap
     this.#directory = directory
     this.ports = ports.slice(0, nodeIds.length)
     this.#controllerPorts = ports.slice(nodeIds.length)
@@ -61,14 +93,17 @@ class KafkaProcesses implements ClusterUnderTest {
   }
 
   async start(id: number): Promise<void> {
-    const node = java(brokerArguments(this.#jars, this.#config(id)), this.#folder(id))
+    const node = java(brokerArguments(this.#jars, this.#config(id), this.#heap), this.#folder(id))
     let fault: Error | undefined
-    node.ended.catch((error: Error) => {
-      fault = error
-    })
+    node.ended.then(
+      () => {
+        fault = new Error(`Node ${id} of ${this.name} ended before it answered`)
+      },
+      (error: Error) => {
+        fault = error
+      },
+    )
     this.#nodes.set(id, node)
-    killedAtExit.add(node.child)
-    node.child.once('exit', () => killedAtExit.delete(node.child))
     const client = new ClusterClient(this.ports, 2000)
     try {
       await until(
