@@ -95,14 +95,14 @@ export const failoverEvents: readonly FailoverEvent[] = [
     run: onControllerShutdown,
   },
   {
-    name: 'SIGTERM leading 1000',
+    name: 'SIGTERM leading 1k',
     targets: { 'process ended': { worst: 1000 }, 'stall, it led': { worst: 200 } },
     seconds: { rookery: 6, kafka: 25, 'tuned-kafka': 25 },
     preparationSeconds: { rookery: 3, kafka: 15, 'tuned-kafka': 15 },
     run: onShutdown,
   },
   {
-    name: 'fencing leading 10000',
+    name: 'fencing leading 10k',
     targets: { fencing: { worst: 500 } },
     seconds: { rookery: 12, kafka: 90, 'tuned-kafka': 85 },
     preparationSeconds: { rookery: 15, kafka: 90, 'tuned-kafka': 90 },

@@ -122,7 +122,10 @@ async function runAll(
   let failed = 0
   for (let run = 1; run <= count; run++) {
     const what = `${nodes.name}: ${event.name}, run ${run} of ${count}`
-    const running = await nodes.started()
+    const running = await nodes.started().catch((error) => {
+      outcome.failures.push(`the nodes don't start: ${reasonOf(error)}`)
+      throw error
+    })
     const beganMs = clockMs()
     const tookText = () => `took ${durationText((clockMs() - beganMs) / 1000)}`
     try {
@@ -229,10 +232,11 @@ function printTable(outcomes: readonly PartOutcome[]): void {
       table.row([event.name, row.figure, row.brokers, runs, figure(median), figure(worst), target, met])
     }
   }
+  console.log('')
   for (const { event, brokers, failures } of outcomes) {
-    for (const failure of failures) console.log(`\nFailed: ${brokers}: ${event.name}: ${failure}`)
+    for (const failure of failures) console.log(`Failed: ${brokers}: ${event.name}: ${failure}`)
   }
-  console.log(`\n${loadText()}`)
+  console.log(loadText())
 }
 
 function reasonOf(error: unknown): string {
