@@ -1,6 +1,6 @@
 import { EventQueue, type SimulatedEvent } from './event-queue.ts'
 import type { Process } from './process.ts'
-import { Trace } from './trace.ts'
+import { Trace, type Tracing } from './trace.ts'
 
 /** Virtual time: what happens when, in one order. In whole microseconds, so that sums are exact. */
 export class Scheduler {
@@ -10,8 +10,8 @@ export class Scheduler {
   readonly #queue = new EventQueue()
   #sequence = 0
 
-  constructor(recordTrace: boolean) {
-    this.trace = new Trace(recordTrace)
+  constructor(tracing: Tracing) {
+    this.trace = new Trace(tracing)
   }
 
   /** Runs `callback` `delayUs` from now (a whole number), unless `owner` is dead then. */

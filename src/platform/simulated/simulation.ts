@@ -3,13 +3,13 @@ import { SimulatedHost } from './host.ts'
 import { SimulatedNetwork } from './network.ts'
 import { Prng } from './prng.ts'
 import { Scheduler } from './scheduler.ts'
-import type { Trace } from './trace.ts'
+import type { Trace, Tracing } from './trace.ts'
 
 export interface SimulationOptions {
   /** All that happens follows from it. */
   readonly seed: number
-  /** Keeps a line for each traced call, to find where two runs part. */
-  readonly recordTrace?: boolean
+  /** `hash` when left out; `lines` to find where two runs part; `none` where nobody compares, which costs less. */
+  readonly tracing?: Tracing
 }
 
 export interface RunOptions {
@@ -42,7 +42,7 @@ export class Simulation {
 
   constructor(options: SimulationOptions) {
     this.seed = options.seed
-    this.#scheduler = new Scheduler(options.recordTrace ?? false)
+    this.#scheduler = new Scheduler(options.tracing ?? 'hash')
     this.network = new SimulatedNetwork(this.#scheduler, new Prng(options.seed, 'network'))
   }
 
@@ -65,12 +65,12 @@ export class Simulation {
     return host
   }
 
-  /** 64 bits over all platform calls so far, their bytes and times: the same in each run of one seed. */
+  /** 64 bits over all platform calls so far, their bytes and times: the same in each run of one seed. Empty with `tracing: 'none'`. */
   traceHash(): string {
     return this.#scheduler.trace.hash()
   }
 
-  /** Empty without `recordTrace`. */
+  /** Empty without `tracing: 'lines'`. */
   get traceLines(): Trace['lines'] {
     return this.#scheduler.trace.lines
   }
