@@ -7,6 +7,8 @@ export class Scheduler {
   readonly trace: Trace
   /** Microseconds since the simulation's start. */
   nowUs = 0
+  /** The host in whose process the last event ran; undefined: in none, or it can't be said. Code of no other process ran in it. */
+  lastHost: string | undefined
   readonly #queue = new EventQueue()
   #sequence = 0
 
@@ -46,6 +48,7 @@ export class Scheduler {
         continue
       }
       event.callback = undefined
+      this.lastHost = owner?.host
       callback()
       return true
     }

@@ -17,6 +17,9 @@ export interface RunOptions {
   readonly maxVirtualMs?: number
 }
 
+/** `host`: in whose process the event ran, and in no other; undefined where that can't be said. */
+export type AfterEvent = (host: string | undefined) => void
+
 /** What a run waited for did not happen. */
 export class SimulationStuckError extends RookeryError {
   override readonly code = 'SIMULATION_STUCK'
@@ -25,11 +28,11 @@ export class SimulationStuckError extends RookeryError {
 const defaultMaxVirtualMs = 60_000
 /** After so many events the real event loop gets a turn, so that timeouts of a test runner work. */
 const eventsPerRealTurn = 1024
+/** Its reactions are microtasks, cheaper ones than those of `queueMicrotask`. */
+const settled = Promise.resolve()
 
 /** Hosts that share virtual time and a network. Nothing happens but within `run`, `runUntil` and `runFor`. */
 export function createSimulation(options: SimulationOptions): Simulation {
-/** Its reactions are microtasks, cheaper ones than those of `queueMicrotask`. */
-const settled = Promise.resolve()
   return new Simulation(options)
 }
 
@@ -38,7 +41,7 @@ export class Simulation {
   readonly network: SimulatedNetwork
   readonly #scheduler: Scheduler
   readonly #hosts = new Map<string, SimulatedHost>()
-  readonly #checks: (() => void)[] = []
+  readonly #checks: AfterEvent[] = []
   #eventCount = 0
   #isRunning: boolean = false
 
@@ -78,7 +81,7 @@ export class Simulation {
   }
 
   /** Calls `check` after each event and all that followed from it; what it throws ends the run. */
-  checkAfterEachEvent(check: () => void): void {
+  checkAfterEachEvent(check: AfterEvent): void {
     this.#checks.push(check)
   }
 
@@ -126,7 +129,7 @@ export class Simulation {
     return new Promise<boolean>((resolve, reject) => {
       const step = (): void => {
         try {
-          for (const check of this.#checks) check()
+          for (const check of this.#checks) check(this.#scheduler.lastHost)
           if (isDone()) {
             this.#isRunning = false
             resolve(true)

@@ -272,6 +272,7 @@ export class SimulatedSocket implements Socket {
         this.#stalledCount++
         network.addStalled(this)
       } else {
+        scheduler.lastHost = this.peerHost
         this.#peer.#arrive(this.#onTheWay.shift()!)
       }
     })
