@@ -794,7 +794,7 @@ export class LocalLog implements PartitionLog {
         await copy.#becomeDurable(move)
         return this.#switchInto(copy, move)
       })
-      if (prepared) await this.#confirmSwitch(move)
+      if (prepared) await this.#confirmSwitch(copy, move)
       return prepared
     })
   }
@@ -842,8 +842,10 @@ export class LocalLog implements PartitionLog {
   }
 
   /** What is told durable from here on is in the new files only: those of before must not come back. */
-  async #confirmSwitch({ confirm }: MoveTarget): Promise<void> {
+  async #confirmSwitch(copy: LocalLog, { confirm }: MoveTarget): Promise<void> {
     await confirm()
+    // The checkpoint there has the copy's recovery point already: what cuts the log below it must know to lower it first.
+    this.#flusher.moveTo(copy.flushedOffset)
     if (this.#logEndOffset > this.flushedOffset) this.#flusher.request()
   }
 
