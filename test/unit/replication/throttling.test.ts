@@ -64,7 +64,7 @@ async function leader(isr: readonly BrokerId[], bytesPerSecond: number) {
       getOrCreate: async ({ topic }) => logs.get(topic)!,
       delete: async () => {},
       updateTopicConfigs: () => {},
-      all: () => logs.values(),
+      partitions: () => logs.values(),
     },
   })
   const changed = new Map(topics.map((topic) => [topic.topicId, { topic, partitions: new Set([0]) }]))
