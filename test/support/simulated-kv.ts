@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { Packr } from 'msgpackr'
-import type { FileHandle, Files } from '../../src/platform/index.ts'
-import { type KeyValueOperation, type KeyValueStore, MemoryStore } from '../../src/raft/index.ts'
+import { FileError, type FileHandle, type Files } from '../../src/platform/index.ts'
+import { type KeyValueOperation, type KeyValueStore, MemoryStore, RaftStorageError } from '../../src/raft/index.ts'
 
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 const headerBytes = 8
@@ -20,13 +20,30 @@ export async function openSimulatedStore(files: Files, directory: string): Promi
   const path = `${directory}/store.log`
   const content = await files.readFile(path, maxFileBytes)
   const values = new MemoryStore()
-  const wholeBytes = content === undefined ? 0 : replay(content, values)
-  const file = await files.open(path, 'create')
-  // What is left behind the last whole record must not come after new ones.
-  if (content !== undefined && wholeBytes < content.length) await file.truncate(wholeBytes)
-  await file.sync()
-  await files.syncDirectory(directory)
-  return new SimulatedStore(file, values, wholeBytes)
+  const whole = content?.subarray(0, replay(content, values)) ?? Buffer.alloc(0)
+  const file = await writeAnew(files, path, whole)
+  return new SimulatedStore(file, values, whole.length)
+}
+
+/**
+ * As Level writes what it finds to new files at each open: what is behind the last whole record is left behind, and so is a file whose
+ * sync failed once, of which nothing written to it later has to be durable.
+ */
+async function writeAnew(files: Files, path: string, content: Buffer): Promise<FileHandle> {
+  const next = `${path}.next`
+  await files.remove(next)
+  const file = await files.open(next, 'create')
+  try {
+    if (content.length > 0) await file.write([content], 0)
+    await file.sync()
+    await files.rename(next, path)
+    await files.syncDirectory(dirname(path))
+    return file
+  } catch (error) {
+    await file.close()
+    if (!(error instanceof FileError) || error.systemCode !== 'ENOSPC') throw error
+    throw new RaftStorageError(`The disk is full: no room to open ${path}: ${error.message}`, { cause: error })
+  }
 }
 
 /** Applies the whole records; returns where they end. */

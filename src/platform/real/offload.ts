@@ -2,6 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import { assert } from '../../base/index.ts'
 import { OffloadError } from '../errors.ts'
 import type { Offload, OffloadTask } from '../ports.ts'
+import { moduleExtension } from './module-extension.ts'
 
 /** What the pool posts to a worker. One is under way in each worker at a time, so an answer needs no id. */
 export interface OffloadRequest {
@@ -54,8 +55,7 @@ export class RealOffload implements Offload {
   }
 
   #start(threads: typeof import('node:worker_threads')): PoolWorker {
-    const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.')) // .ts in development, .js when compiled
-    const thread = new threads.Worker(new URL(`./offload-worker${extension}`, import.meta.url), { execArgv: [] })
+    const thread = new threads.Worker(new URL(`./offload-worker${moduleExtension}`, import.meta.url), { execArgv: [] })
     const worker: PoolWorker = { thread, task: undefined, idleTimeout: undefined }
     this.#workers.add(worker)
     thread.on('message', (answer: OffloadAnswer) => {

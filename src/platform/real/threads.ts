@@ -2,6 +2,7 @@ import nodeModule from 'node:module'
 import { dirname } from 'node:path'
 import { errorOf } from '../../base/index.ts'
 import type { Thread, ThreadProgram, Threads } from '../ports.ts'
+import { moduleExtension } from './module-extension.ts'
 
 /** What a thread begins with. */
 export interface ThreadStart {
@@ -19,10 +20,9 @@ export function createRealThreads(): Threads {
 
 function startThread<Input>({ module, name }: ThreadProgram<Input>, input: Input): Thread {
   const { Worker } = process.getBuiltinModule('node:worker_threads')
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.')) // .ts in development, .js when compiled
   const cacheOfVersion = nodeModule.getCompileCacheDir()
   const compileCache = cacheOfVersion === undefined ? undefined : dirname(cacheOfVersion)
-  const worker = new Worker(new URL(`./thread-main${extension}`, import.meta.url), {
+  const worker = new Worker(new URL(`./thread-main${moduleExtension}`, import.meta.url), {
     execArgv: preloads(process.execArgv),
     name,
     workerData: { module, name, input, compileCache } satisfies ThreadStart,

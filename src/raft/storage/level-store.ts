@@ -1,3 +1,6 @@
+import { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import { isMainThread } from 'node:worker_threads'
 import { Level } from 'level'
 import { messageOf } from '../../base/index.ts'
 import { FileError } from '../../platform/index.ts'
@@ -6,6 +9,25 @@ import type { KeyValueOperation, KeyValueStore } from './key-value-store.ts'
 
 /** How much an iterator fetches at once: with Level's 16 KiB, most of the time of a start goes into asking for more. */
 const highWaterMarkBytes = 1 << 20
+
+/** `RTLD_NODELETE` of dlopen(3), of which Node has no constant: what is loaded stays when it is closed. Elsewhere it stays anyway, or has no such flag. */
+const stayLoaded: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, freebsd: 0x1000, darwin: 0x80 }
+
+if (!isMainThread) keepLevelLoaded()
+
+/**
+ * LevelDB compacts in a thread of its own, which it never ends. Node unloads a native module with the last worker thread
+ * that has it, under the feet of that thread: the process would end with SIGSEGV. Of the main thread nothing is unloaded.
+ */
+function keepLevelLoaded(): void {
+  const flag = stayLoaded[process.platform]
+  if (flag === undefined) return
+  for (const file of Object.keys(createRequire(import.meta.url).cache)) {
+    if (file.includes('classic-level') && file.endsWith('.node')) {
+      process.dlopen({ exports: {} }, file, constants.dlopen.RTLD_LAZY | flag)
+    }
+  }
+}
 
 /**
  * LevelDB in `directory`, made when it is missing. Throws `RaftStorageError` when it can't be opened, being in use for instance. Loaded by `import()` only where a broker keeps its metadata on disk: a

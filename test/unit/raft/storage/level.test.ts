@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRealPlatform, type Platform } from '../../../../src/platform/index.ts'
 import { isDurableStorageEmpty, openDurableStorage, RaftStorageError } from '../../../../src/raft/index.ts'
@@ -134,4 +137,10 @@ describe('openDurableStorage()', () => {
     await platform.files.makeDirectory(join(directory, folder))
     return join(directory, folder)
   }
+})
+
+test.runIf(process.platform === 'linux')('Level stays loaded when the only thread that used it has ended', async () => {
+  const program = fileURLToPath(new URL('./level-in-thread.ts', import.meta.url))
+  const { stdout } = await promisify(execFile)(process.execPath, [program, join(directory, 'in a thread')])
+  expect(JSON.parse(stdout)).toEqual({ code: 0, isLoaded: true }) // its own thread goes on, in its code
 })

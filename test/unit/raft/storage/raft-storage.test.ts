@@ -175,6 +175,23 @@ describe('RaftStorage', () => {
     // What was durable before is still there.
     expect((await simulation.run(withStorage(host, contentOf))).entries.map(({ index }) => index)).toContain(5)
   })
+
+  test('what is durable after a failed sync and a start survives a power loss', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const { simulation, host } = simulated(seed)
+      await simulation.run(
+        withStorage(host, async (storage) => {
+          await fill(storage)
+          host.disk.failNext({ operation: 'sync', code: 'EIO', path: /store\.log/ })
+          await expect(storage.persist(ready({ entries: [entry(6, 2)] }))).rejects.toThrow(RaftStorageError)
+        }),
+      )
+      await simulation.run(withStorage(host, (storage) => storage.persist(ready({ hardState: hardState(7, 2) }))))
+      host.crash()
+      host.restart()
+      expect(await simulation.run(withStorage(host, contentOf))).toMatchObject({ hardState: { term: 7, votedFor: 2 } })
+    }
+  })
 })
 
 describe('RaftStorage with a snapshot that is coming', () => {
