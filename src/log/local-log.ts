@@ -654,6 +654,7 @@ export class LocalLog implements PartitionLog {
     // A cleaning needs the segments, and retention follows it.
     if (!store.hasFiles || !this.isOnline || this.#cleaning.isTaken) return
     await this.#exclusiveWithoutCleaning(async () => {
+      if (!store.hasFiles) return // it was empty, and has moved meanwhile to where it has no folder yet
       let count = await countExpired(this.#asRetained(), nowMs, this.#environment.platform.files)
       if (count === store.segments.length) {
         // The active one too, unless something was appended meanwhile.
