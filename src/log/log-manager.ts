@@ -354,7 +354,12 @@ class DirectoryLogManager implements LogManager {
 
   get(topic: string, partition: number): PartitionLog | undefined {
     const name = partitionName(topic, partition)
-    return this.#holderOf(name)?.logs.get(name)
+    for (const { logs, faults } of this.#directories) {
+      const log = logs.get(name)
+      if (log !== undefined) return log
+      if (faults.has(name)) return undefined
+    }
+    return undefined
   }
 
   faultOf(topic: string, partition: number): StorageError | undefined {

@@ -17,6 +17,9 @@ import {
 const frameKinds = { open: 0, message: 1, end: 2, error: 3 } as const
 const headerBytes = 5
 const connectTimeoutMs = 10_000
+const nothing = Buffer.alloc(0)
+/** One for all calls, as nobody sees it: an error with its stack costs more than all else of a call. */
+const callIsOver = new RpcError('cancelled', 'The call was answered')
 
 /**
  * Stands in for gRPC where a cluster is simulated: each call and each stream is a connection of its own over the platform's network, so
@@ -95,7 +98,7 @@ class SocketChannel implements RpcChannel {
         onMessage(answer) {
           timer.cancel()
           resolve(answer)
-          connection.destroy()
+          connection.close(callIsOver)
         },
         onClose(error) {
           timer.cancel()
@@ -158,7 +161,7 @@ class Connection {
   #socket: Socket | undefined
   #handlers: ConnectionHandlers | undefined
   #unsent: Buffer[] = []
-  #received = Buffer.alloc(0)
+  #received: Buffer = nothing
   #isClosed = false
 
   constructor(socket: Socket | undefined) {
@@ -182,7 +185,10 @@ class Connection {
     }
     socket.start({
       onData: (chunk) => this.#onData(chunk),
-      onClose: (error) => this.close(new RpcError('unavailable', messageOf(error ?? 'The connection was closed'))),
+      onClose: (error) => {
+        if (this.#isClosed) return
+        this.close(new RpcError('unavailable', messageOf(error ?? 'The connection was closed')))
+      },
     })
     for (const frame of this.#unsent.splice(0)) socket.write([frame])
   }
@@ -200,18 +206,18 @@ class Connection {
   }
 
   send(kind: number, content: Uint8Array): boolean {
-    const frame = Buffer.alloc(headerBytes + content.length)
+    if (this.#isClosed) return true
+    const frame = Buffer.allocUnsafe(headerBytes + content.length)
     frame.writeUInt32BE(content.length + 1, 0)
     frame[4] = kind
     frame.set(content, headerBytes)
-    if (this.#isClosed) return true
     if (this.#socket !== undefined) return this.#socket.write([frame])
     this.#unsent.push(frame)
     return true
   }
 
   end(): void {
-    this.send(frameKinds.end, Buffer.alloc(0))
+    this.send(frameKinds.end, nothing)
   }
 
   fail(error: unknown): void {
@@ -221,7 +227,7 @@ class Connection {
   }
 
   destroy(): void {
-    this.close(new RpcError('cancelled', 'The stream was cancelled'))
+    if (!this.#isClosed) this.close(new RpcError('cancelled', 'The stream was cancelled'))
   }
 
   close(error: RpcError | undefined): void {
@@ -233,7 +239,8 @@ class Connection {
   }
 
   #onData(chunk: Buffer): void {
-    this.#received = Buffer.concat([this.#received, chunk])
+    // A copy: the chunk is lent, and what a handler was given stays its own.
+    this.#received = this.#received.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#received, chunk])
     while (!this.#isClosed && this.#received.length >= headerBytes) {
       const end = 4 + this.#received.readUInt32BE(0)
       if (this.#received.length < end) return

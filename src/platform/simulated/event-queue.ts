@@ -49,7 +49,7 @@ export class EventQueue {
     event.callback = undefined
     this.#cancelled++
     // Timeouts are mostly cancelled long before their time: without this the heap would hold all of the last minute's.
-    if (this.#cancelled > 64 && this.#cancelled * 2 > this.#heap.length) this.#compact()
+    if (this.#cancelled > 256 && this.#cancelled * 2 > this.#heap.length) this.#compact()
   }
 
   #compact(): void {

@@ -1,17 +1,19 @@
 import { EventQueue, type SimulatedEvent } from './event-queue.ts'
 import type { Process } from './process.ts'
-import { Trace } from './trace.ts'
+import { Trace, type Tracing } from './trace.ts'
 
 /** Virtual time: what happens when, in one order. In whole microseconds, so that sums are exact. */
 export class Scheduler {
   readonly trace: Trace
   /** Microseconds since the simulation's start. */
   nowUs = 0
+  /** The host in whose process the last event ran; undefined: in none, or it can't be said. Code of no other process ran in it. */
+  lastHost: string | undefined
   readonly #queue = new EventQueue()
   #sequence = 0
 
-  constructor(recordTrace: boolean) {
-    this.trace = new Trace(recordTrace)
+  constructor(tracing: Tracing) {
+    this.trace = new Trace(tracing)
   }
 
   /** Runs `callback` `delayUs` from now (a whole number), unless `owner` is dead then. */
@@ -46,6 +48,7 @@ export class Scheduler {
         continue
       }
       event.callback = undefined
+      this.lastHost = owner?.host
       callback()
       return true
     }

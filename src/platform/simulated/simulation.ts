@@ -3,19 +3,22 @@ import { SimulatedHost } from './host.ts'
 import { SimulatedNetwork } from './network.ts'
 import { Prng } from './prng.ts'
 import { Scheduler } from './scheduler.ts'
-import type { Trace } from './trace.ts'
+import type { Trace, Tracing } from './trace.ts'
 
 export interface SimulationOptions {
   /** All that happens follows from it. */
   readonly seed: number
-  /** Keeps a line for each traced call, to find where two runs part. */
-  readonly recordTrace?: boolean
+  /** `hash` when left out; `lines` to find where two runs part; `none` where nobody compares, which costs less. */
+  readonly tracing?: Tracing
 }
 
 export interface RunOptions {
   /** Virtual milliseconds until the run is given up; 60,000 when left out. */
   readonly maxVirtualMs?: number
 }
+
+/** `host`: in whose process the event ran, and in no other; undefined where that can't be said. */
+export type AfterEvent = (host: string | undefined) => void
 
 /** What a run waited for did not happen. */
 export class SimulationStuckError extends RookeryError {
@@ -25,6 +28,8 @@ export class SimulationStuckError extends RookeryError {
 const defaultMaxVirtualMs = 60_000
 /** After so many events the real event loop gets a turn, so that timeouts of a test runner work. */
 const eventsPerRealTurn = 1024
+/** Its reactions are microtasks, cheaper ones than those of `queueMicrotask`. */
+const settled = Promise.resolve()
 
 /** Hosts that share virtual time and a network. Nothing happens but within `run`, `runUntil` and `runFor`. */
 export function createSimulation(options: SimulationOptions): Simulation {
@@ -36,13 +41,13 @@ export class Simulation {
   readonly network: SimulatedNetwork
   readonly #scheduler: Scheduler
   readonly #hosts = new Map<string, SimulatedHost>()
-  readonly #checks: (() => void)[] = []
+  readonly #checks: AfterEvent[] = []
   #eventCount = 0
   #isRunning: boolean = false
 
   constructor(options: SimulationOptions) {
     this.seed = options.seed
-    this.#scheduler = new Scheduler(options.recordTrace ?? false)
+    this.#scheduler = new Scheduler(options.tracing ?? 'hash')
     this.network = new SimulatedNetwork(this.#scheduler, new Prng(options.seed, 'network'))
   }
 
@@ -65,18 +70,18 @@ export class Simulation {
     return host
   }
 
-  /** 64 bits over all platform calls so far, their bytes and times: the same in each run of one seed. */
+  /** 64 bits over all platform calls so far, their bytes and times: the same in each run of one seed. Empty with `tracing: 'none'`. */
   traceHash(): string {
     return this.#scheduler.trace.hash()
   }
 
-  /** Empty without `recordTrace`. */
+  /** Empty without `tracing: 'lines'`. */
   get traceLines(): Trace['lines'] {
     return this.#scheduler.trace.lines
   }
 
   /** Calls `check` after each event and all that followed from it; what it throws ends the run. */
-  checkAfterEachEvent(check: () => void): void {
+  checkAfterEachEvent(check: AfterEvent): void {
     this.#checks.push(check)
   }
 
@@ -124,7 +129,7 @@ export class Simulation {
     return new Promise<boolean>((resolve, reject) => {
       const step = (): void => {
         try {
-          for (const check of this.#checks) check()
+          for (const check of this.#checks) check(this.#scheduler.lastHost)
           if (isDone()) {
             this.#isRunning = false
             resolve(true)
@@ -142,13 +147,13 @@ export class Simulation {
         }
         this.#eventCount++
         if (this.#eventCount % eventsPerRealTurn === 0) setImmediate(step)
-        else queueMicrotask(hop)
+        else void settled.then(hop)
       }
       const hop = (): void => {
         process.nextTick(step)
       }
       // What the caller did before the run settles first.
-      queueMicrotask(hop)
+      void settled.then(hop)
     })
   }
 }

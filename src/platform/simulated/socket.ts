@@ -225,7 +225,7 @@ export class SimulatedSocket implements Socket {
 
   /** A copy of the next `length` queued bytes; adds the callbacks of the writes that are done with them to `written`. */
   #takeQueued(length: number, written: (() => void)[]): Buffer {
-    const data = Buffer.allocUnsafeSlow(length)
+    const data = Buffer.allocUnsafe(length)
     let filled = 0
     let writesDone = 0
     while (writesDone < this.#queue.length) {
@@ -251,11 +251,11 @@ export class SimulatedSocket implements Socket {
     if (random.chance(splitShare)) {
       for (let pieces = random.between(1, 3); pieces > 0 && data.length - from > 1; pieces--) {
         const end = from + random.between(1, data.length - from - 1)
-        this.#send(separate(data, from, end))
+        this.#send(data.subarray(from, end))
         from = end
       }
     }
-    if (from < data.length) this.#send(from === 0 ? data : separate(data, from, data.length))
+    if (from < data.length) this.#send(from === 0 ? data : data.subarray(from))
   }
 
   #send(segment: Segment): void {
@@ -272,6 +272,7 @@ export class SimulatedSocket implements Socket {
         this.#stalledCount++
         network.addStalled(this)
       } else {
+        scheduler.lastHost = this.peerHost
         this.#peer.#arrive(this.#onTheWay.shift()!)
       }
     })
@@ -307,9 +308,8 @@ export class SimulatedSocket implements Socket {
         this.#record('receive', segment.length, [segment])
         if (!this.#isEnded) {
           // Lent, as by the real one: who keeps it reads rubbish.
-          const lent = Buffer.from(segment)
-          this.#handlers.onData(lent)
-          lent.fill(rubbish)
+          this.#handlers.onData(segment)
+          segment.fill(rubbish)
         }
       }
     }
@@ -372,11 +372,4 @@ function copyFrom(chunks: readonly Uint8Array[], start: number, target: Buffer, 
     length -= count
     start = 0
   }
-}
-
-/** A piece with memory of its own: it will belong to the handler. */
-function separate(data: Buffer, start: number, end: number): Buffer {
-  const piece = Buffer.allocUnsafeSlow(end - start)
-  data.copy(piece, 0, start, end)
-  return piece
 }

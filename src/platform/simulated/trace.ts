@@ -3,6 +3,9 @@ import { crc32c } from '@node-rs/crc32'
 /** More names than this are of temporary files and the like: the cache starts again. */
 const maxNames = 10_000
 
+/** What is kept of the calls: nothing, a hash, or a line for each beside the hash. */
+export type Tracing = 'none' | 'hash' | 'lines'
+
 /**
  * A running 64-bit hash of everything that the hosts did: when, who, what, to what, and with which bytes. Two runs of one
  * seed must agree in it; the first line that differs between their recorded traces shows where they part.
@@ -10,13 +13,13 @@ const maxNames = 10_000
 export class Trace {
   /** One line for each call; empty unless it was asked for. */
   readonly lines: string[] = []
-  readonly #isRecording: boolean
+  readonly #tracing: Tracing
   readonly #names = new Map<string, number>()
   #low = 0x243f6a88
   #high = 0x13198a2e
 
-  constructor(isRecording: boolean) {
-    this.#isRecording = isRecording
+  constructor(tracing: Tracing) {
+    this.#tracing = tracing
   }
 
   /** `a` and `b` are whole numbers: a position and a length, a port and a delay. */
@@ -29,6 +32,7 @@ export class Trace {
     b: number,
     chunks?: readonly Uint8Array[],
   ): void {
+    if (this.#tracing === 'none') return
     let crc = 0
     if (chunks !== undefined) for (const chunk of chunks) crc = crc32c(chunk, crc)
     this.#mix(timeUs)
@@ -38,13 +42,14 @@ export class Trace {
     this.#mix(a)
     this.#mix(b)
     this.#mix(crc)
-    if (!this.#isRecording) return
+    if (this.#tracing === 'hash') return
     const content = chunks === undefined ? '' : ` crc32c=${crc.toString(16)}`
     this.lines.push(`${(timeUs / 1000).toFixed(3)} ms ${host} ${operation} ${subject} ${a} ${b}${content}`)
   }
 
-  /** 16 hexadecimal digits. */
+  /** 16 hexadecimal digits; empty when nothing is kept. */
   hash(): string {
+    if (this.#tracing === 'none') return ''
     const digits = (word: number): string => (word >>> 0).toString(16).padStart(8, '0')
     return digits(this.#high) + digits(this.#low)
   }

@@ -1,5 +1,5 @@
 import type { Uuid } from '../../../src/base/index.ts'
-import type { Membership, RaftNode } from '../../../src/raft/index.ts'
+import type { Membership, RaftNode, RaftState } from '../../../src/raft/index.ts'
 import { PropertyViolation } from '../checkers/checker.ts'
 import { nodeIdOf } from './world.ts'
 
@@ -39,14 +39,16 @@ export class QuorumWatch {
     for (const [key, member] of this.#members) if (member.node === node) this.#members.delete(key)
   }
 
-  /** Throws `PropertyViolation`. */
-  afterEvent(): void {
+  /** `only`: the one node in which something may have changed; undefined when that can't be said. Throws `PropertyViolation`. */
+  afterEvent(only: string | undefined): void {
+    const states: [Member, RaftState][] = []
     for (const member of this.#members.values()) {
-      if (member.raft !== undefined) member.lastIndex = member.raft.state.lastIndex
+      if (member.raft === undefined || (only !== undefined && member.node !== only)) continue
+      const { state } = member.raft
+      member.lastIndex = state.lastIndex
+      states.push([member, state])
     }
-    for (const member of this.#members.values()) {
-      if (member.raft === undefined) continue
-      const { role, commitIndex, membership } = member.raft.state
+    for (const [member, { role, commitIndex, membership }] of states) {
       if (role === 'leader' && commitIndex > this.#committed) {
         this.#committed = commitIndex
         // A change of voters may have been begun in the very event in which the entries before it were committed.

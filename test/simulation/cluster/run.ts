@@ -36,6 +36,7 @@ export interface ClusterRunOptions {
   readonly faults?: readonly ClusterFault[]
   /** Beside those that the seed draws. */
   readonly settings?: readonly string[]
+  /** To compare two runs of a seed; it costs. */
   readonly recordTrace?: boolean
   /** Makes the logger of a node, over virtual time; it says nothing when left out. */
   readonly createLogger?: (node: string, clock: Pick<Clock, 'now'>) => Logger
@@ -44,8 +45,8 @@ export interface ClusterRunOptions {
 }
 
 export interface ClusterRunResult {
+  /** Empty without `recordTrace`, like the lines. */
   readonly traceHash: string
-  /** Empty without `recordTrace`. */
   readonly traceLines: readonly string[]
   readonly events: number
   readonly virtualMs: number
@@ -83,7 +84,7 @@ const groupsPerCommitter = 12
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterRunResult> {
   const { seed } = options
   const messages = await loadNodeMessages()
-  const simulation = createSimulation({ seed, recordTrace: options.recordTrace ?? false })
+  const simulation = createSimulation({ seed, tracing: options.recordTrace === true ? 'lines' : 'none' })
   const observer = simulation.host('observer').platform
   const scenario = drawClusterScenario(observer.random, options.faults)
   const separateRoles = options.separateRoles ?? scenario.hasSeparateRoles
@@ -164,10 +165,12 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     ...Array.from({ length: scenario.consumerCount }, (_, i) => `consumer${i}`),
   ]
   const nemesis = new ClusterNemesis(world, operator, clientHosts)
-  simulation.checkAfterEachEvent(() => {
+  simulation.checkAfterEachEvent((host) => {
     if (history.violation !== undefined) throw history.violation
-    watch.afterEvent()
-    quorumWatch.afterEvent()
+    // The code of a node reaches nothing but its own node. Whoever acts on nodes from outside runs on a machine of his own.
+    const node = host !== undefined && allNames.includes(host) ? host : undefined
+    watch.afterEvent(node)
+    quorumWatch.afterEvent(node)
   })
 
   const unfinished = new Set<string>()

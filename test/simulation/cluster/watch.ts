@@ -17,7 +17,7 @@ const readBytes = 1 << 20
 
 interface Watched {
   readonly node: string
-  readonly nodeId: number
+  readonly nodeId: BrokerId
   readonly parts: NodeParts
   image: MetadataImage | undefined
 }
@@ -58,7 +58,7 @@ export class ClusterWatch {
 
   /** A node's parts are made, before it starts. */
   onAssembled(node: string, parts: NodeParts): void {
-    this.#watched.set(node, { node, nodeId: nodeIdOf(node), parts, image: undefined })
+    this.#watched.set(node, { node, nodeId: nodeIdOf(node) as BrokerId, parts, image: undefined })
   }
 
   /** Its process ended. */
@@ -91,16 +91,18 @@ export class ClusterWatch {
   isSpare(node: string): boolean {
     if (this.#newest === undefined || this.#watched.size < nodeNames.length) return false
     const nodeId = nodeIdOf(node) as BrokerId
-    for (const [, { isr, replicas }] of partitionsOf(this.#newest)) {
+    for (const { partition } of placesOf(this.#newest)) {
+      const { isr, replicas } = partition
       if (replicas.includes(nodeId) && isr.every((member) => member === nodeId)) return false
     }
     return true
   }
 
-  /** Throws `PropertyViolation`. */
-  afterEvent(): void {
+  /** `only`: the one node in which something may have changed; undefined when that can't be said. Throws `PropertyViolation`. */
+  afterEvent(only: string | undefined): void {
     let isLook = ++this.#events % eventsPerLook === 0
     for (const watched of this.#watched.values()) {
+      if (only !== undefined && watched.node !== only && !isLook) continue
       const { image } = watched.parts.coordination
       if (image !== watched.image) {
         watched.image = image
@@ -130,13 +132,14 @@ export class ClusterWatch {
     const brokers = [...image.cluster.brokers()]
     const active = brokers.filter(({ fenced, inControlledShutdown }) => !fenced && !inControlledShutdown)
     if (active.length < nodeNames.length) return `${active.length} brokers are active`
-    for (const [topic, partition] of partitionsOf(image)) {
+    for (const { topic, partition, key } of placesOf(image)) {
       const { leader, isr, replicas, addingReplicas, removingReplicas } = partition
       const isMoving = addingReplicas.length > 0 || removingReplicas.length > 0
       if (leader < 0 || isr.length < replicas.length || isMoving) {
         return `${topic.name}-${partition.partition}: leader ${leader}, ISR ${isr} of ${replicas}, ELR ${partition.elr}, epochs ${partition.leaderEpoch} and ${partition.partitionEpoch}, adding ${addingReplicas}, removing ${removingReplicas}`
       }
-      if (this.#committedBehind(topic, partition)) return `${topic.name}-${partition.partition}: not all is committed`
+      if (this.#committedBehind(topic, partition, key))
+        return `${topic.name}-${partition.partition}: not all is committed`
       const misplaced = this.#misplaced(topic, partition)
       if (misplaced !== undefined) return misplaced
     }
@@ -164,9 +167,9 @@ export class ClusterWatch {
    * each replica compacts by itself, in the last record of each key. For a cluster that is whole.
    */
   async compareLogs(): Promise<void> {
-    for (const [topic, image] of this.#newest === undefined ? [] : partitionsOf(this.#newest)) {
+    for (const { topic, partition: image, key } of this.#newest === undefined ? [] : placesOf(this.#newest)) {
       const name = `${topic.name}-${image.partition}`
-      const { committed } = this.#knownOf(topic, image)
+      const { committed } = this.#knownOf(key)
       const replicas = image.replicas.map((nodeId) => {
         const node = nodeName(nodeId)
         const log = this.#watched.get(node)?.parts.logs.get(topic.name, image.partition)
@@ -187,8 +190,8 @@ export class ClusterWatch {
     }
   }
 
-  #committedBehind(topic: TopicImage, { partition, replicas }: PartitionImage): boolean {
-    const known = this.#known.get(keyOf(topic, partition))?.committed ?? 0
+  #committedBehind(topic: TopicImage, { partition, replicas }: PartitionImage, key: string): boolean {
+    const known = this.#known.get(key)?.committed ?? 0
     for (const nodeId of replicas) {
       const log = this.#watched.get(nodeName(nodeId))?.parts.logs.get(topic.name, partition)
       if (log === undefined || countedEnd(log) < known || log.logEndOffset > known) return true
@@ -217,12 +220,11 @@ export class ClusterWatch {
   }
 
   #lookAtLeaderships({ node, nodeId, parts }: Watched, image: MetadataImage): void {
-    for (const [topic, partition] of partitionsOf(image)) {
+    for (const { topic, partition, key } of placesOf(image)) {
       if (partition.leader !== nodeId) continue
       const led = parts.replicas.led(topic.name, partition.partition, partition.leaderEpoch)
       if (led?.log.topicId !== topic.topicId) continue
-      const name = `${topic.name}-${partition.partition}`
-      const known = this.#knownOf(topic, partition)
+      const known = this.#knownOf(key)
       const leader = known.leaders.get(partition.leaderEpoch)
       if (leader === undefined) {
         known.leaders.set(partition.leaderEpoch, node)
@@ -231,23 +233,27 @@ export class ClusterWatch {
         if (isNewest && led.log.logEndOffset < known.committed) {
           fail(
             'leaders have all that is committed',
-            `${node} leads ${name} in epoch ${partition.leaderEpoch} with ${led.log.logEndOffset} records, and ${known.committed} are committed`,
+            `${node} leads ${nameOf(topic, partition)} in epoch ${partition.leaderEpoch} with ${led.log.logEndOffset} records, and ${known.committed} are committed`,
           )
         }
       } else if (leader !== node) {
-        fail('a leader epoch has one leader', `${leader} and ${node} led ${name} in epoch ${partition.leaderEpoch}`)
+        fail(
+          'a leader epoch has one leader',
+          `${leader} and ${node} led ${nameOf(topic, partition)} in epoch ${partition.leaderEpoch}`,
+        )
       }
       known.committed = Math.max(known.committed, led.highWatermark)
       const newest = this.#newest?.topics.byId(topic.topicId)?.partitions[partition.partition]
       if (newest === undefined || newest.leaderEpoch !== partition.leaderEpoch) continue
-      const deleted = this.#deleted.get(keyOf(topic, partition.partition)) ?? 0
+      const deleted = this.#deleted.get(key) ?? 0
       if (led.log.logStartOffset < deleted) {
-        const message = `${name} was deleted up to offset ${deleted}, and begins at ${led.log.logStartOffset} at its leader, ${node}`
+        const message = `${nameOf(topic, partition)} was deleted up to offset ${deleted}, and begins at ${led.log.logStartOffset} at its leader, ${node}`
         fail('deleted records stay away', message)
       }
-      const missing = newest.isr.filter((member) => !led.maximalIsr.includes(member))
-      if (missing.length > 0) {
-        fail('the leader counts the whole ISR', `${name}: ISR ${newest.isr}, and ${node} counts with ${led.maximalIsr}`)
+      const { maximalIsr } = led
+      if (!newest.isr.every((member) => maximalIsr.includes(member))) {
+        const message = `${nameOf(topic, partition)}: ISR ${newest.isr}, and ${node} counts with ${maximalIsr}`
+        fail('the leader counts the whole ISR', message)
       }
     }
   }
@@ -255,10 +261,11 @@ export class ClusterWatch {
   /** Whoever may come to lead has all that is committed. */
   #lookAtReplicas(): void {
     if (this.#newest === undefined) return
-    for (const [topic, partition] of partitionsOf(this.#newest)) {
-      const { committed } = this.#knownOf(topic, partition)
+    for (const { topic, partition, key } of placesOf(this.#newest)) {
+      const { committed } = this.#knownOf(key)
+      if (committed === 0) continue // which every log has
       for (const { node, nodeId, parts } of this.#watched.values()) {
-        const isCandidate = partition.isr.some((id) => id === nodeId) || partition.elr.some((id) => id === nodeId)
+        const isCandidate = partition.isr.includes(nodeId) || partition.elr.includes(nodeId)
         if (!isCandidate) continue
         const log = parts.logs.get(topic.name, partition.partition)
         if (log?.topicId !== topic.topicId || !log.isOnline) continue
@@ -276,17 +283,36 @@ export class ClusterWatch {
     }
   }
 
-  #knownOf(topic: TopicImage, { partition }: PartitionImage): Known {
-    return getOrMake(this.#known, keyOf(topic, partition), () => ({ leaders: new Map(), committed: 0 }))
+  #knownOf(key: string): Known {
+    return getOrMake(this.#known, key, () => ({ leaders: new Map(), committed: 0 }))
   }
 }
 
-function* partitionsOf(image: MetadataImage): Generator<readonly [TopicImage, PartitionImage]> {
-  for (const topic of image.topics.all()) for (const partition of topic.partitions) yield [topic, partition]
+/** A partition; `key` is the one of the watch's maps. */
+interface Place {
+  readonly topic: TopicImage
+  readonly partition: PartitionImage
+  readonly key: string
 }
 
-function keyOf({ topicId }: TopicImage, partition: number): string {
-  return `${topicId}/${partition}`
+/** Of images, which never change. */
+const places = new WeakMap<MetadataImage, readonly Place[]>()
+
+function placesOf(image: MetadataImage): readonly Place[] {
+  const known = places.get(image)
+  if (known !== undefined) return known
+  const made: Place[] = []
+  for (const topic of image.topics.all()) {
+    for (const partition of topic.partitions) {
+      made.push({ topic, partition, key: `${topic.topicId}/${partition.partition}` })
+    }
+  }
+  places.set(image, made)
+  return made
+}
+
+function nameOf(topic: TopicImage, { partition }: PartitionImage): string {
+  return `${topic.name}-${partition}`
 }
 
 /** Up to where this replica acknowledges; exclusive. */

@@ -65,7 +65,7 @@ const onlyNode: Router = {
  */
 export async function runNode(options: RunOptions): Promise<RunResult> {
   const { seed } = options
-  const simulation = createSimulation({ seed, recordTrace: options.recordTrace ?? false })
+  const simulation = createSimulation({ seed, tracing: options.recordTrace === true ? 'lines' : 'hash' })
   const observer = simulation.host('observer').platform
   const scenario = drawScenario(observer.random, options.powerLossesOnly ?? false)
   let nemesis: Nemesis | undefined

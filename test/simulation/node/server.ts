@@ -1,5 +1,5 @@
 import { deferred } from '../../../src/base/index.ts'
-import { parseConfig } from '../../../src/config/index.ts'
+import { type ParsedConfig, parseConfig } from '../../../src/config/index.ts'
 import { CoordinationError } from '../../../src/coordination/index.ts'
 import { type LogManager, type LogManagerOptions, openLogManager } from '../../../src/log/index.ts'
 import { type NodeOptions, type RunningNode, startNode } from '../../../src/node/index.ts'
@@ -54,6 +54,8 @@ export class Server {
   isExcused = false
   /** A sync failed, or may have: what it should have covered is not to be believed, so the machine loses power with the node. */
   mustLosePower = false
+  /** Frozen, and the same for each run of the node. */
+  readonly #config: ParsedConfig
   #node: RunningNode | undefined
   #incarnation = 0
   #onEnd: () => void = () => undefined
@@ -62,6 +64,7 @@ export class Server {
     this.host = host
     this.#world = world
     this.#options = options
+    this.#config = parseConfig({ overrides: ['log.dirs=/data/kafka', ...options.settings] })
   }
 
   /** Counts the runs of the node, from 1. */
@@ -161,9 +164,7 @@ export class Server {
     const counted = { ...real, files: this.#countCalls(real.files) }
     const platform = this.#options.wrapPlatform?.(counted) ?? counted
     return {
-      config: parseConfig({
-        overrides: ['log.dirs=/data/kafka', ...this.#options.settings],
-      }),
+      config: this.#config,
       platform,
       logger: this.#options.logger,
       openLogs: this.#options.openLogs ?? openLogManager,

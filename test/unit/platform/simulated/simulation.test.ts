@@ -350,7 +350,7 @@ async function connected(): Promise<{ simulation: Simulation; client: Watched; s
 
 /** Two servers that store what clients send them, with a crash of each. */
 async function busyRun(seed: number): Promise<Simulation> {
-  const simulation = createSimulation({ seed, recordTrace: true })
+  const simulation = createSimulation({ seed, tracing: 'lines' })
   const serve = async ({ network, files, random }: Platform): Promise<void> => {
     const file = await files.open('/data/log', 'create')
     await files.syncDirectory('/data')
