@@ -463,9 +463,9 @@ function wholeNumber(min: number, maxDigits = 10): (text: string) => number {
 
 const sizeFactors: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 
-/** Bytes, of `1048576`, `1024k`, `1MiB`. */
+/** Bytes, of `1048576`, `1024k`, `1.5MiB`. */
 function size(text: string): number {
-  const [, digits, unit = ''] = /^(\d{1,12}(?:\.\d{1,6})?) ?(?:([kmg])i?)?b?$/i.exec(text) ?? []
+  const [, digits, unit = ''] = /^(\d{1,12}(?:\.\d{1,6}(?= ?[kmg]))?) ?(?:([kmg])i?)?b?$/i.exec(text) ?? []
   const bytes = Math.floor(Number(digits) * sizeFactors[unit.toLowerCase()]!)
   if (digits !== undefined && bytes >= 1 && Number.isSafeInteger(bytes)) return bytes
   throw new InvalidArgumentError('Allowed is a number of bytes, such as 500000, 512KiB or 10MiB.')

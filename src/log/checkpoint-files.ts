@@ -8,6 +8,8 @@ export const recoveryPointFile = 'recovery-point-offset-checkpoint'
 export const highWatermarkFile = 'replication-offset-checkpoint'
 export const logStartFile = 'log-start-offset-checkpoint'
 export const cleanerFile = 'cleaner-offset-checkpoint'
+/** Rookery's own. */
+export const moveFile = 'log-move-checkpoint'
 const leaderEpochFile = 'leader-epoch-checkpoint'
 export const partitionMetadataFile = 'partition.metadata'
 
@@ -47,12 +49,30 @@ export async function writeOffsets(
   name: string,
   offsets: ReadonlyMap<string, Offset>,
 ): Promise<void> {
-  const lines: string[] = []
-  for (const [partition, offset] of offsets) {
+  await replaceFile(files, directory, name, checkpointText(linesOf(offsets)))
+}
+
+function linesOf(values: ReadonlyMap<string, Offset | string>): string[] {
+  return [...values].map(([partition, value]) => {
     const dash = partition.lastIndexOf('-')
-    lines.push(`${partition.slice(0, dash)} ${partition.slice(dash + 1)} ${offset}`)
+    return `${partition.slice(0, dash)} ${partition.slice(dash + 1)} ${value}`
+  })
+}
+
+/** Names of copies by partition name, as `topic partition copy` lines. Throws `StorageError` on a damaged file. */
+export async function readMoves(files: Files, directory: string): Promise<Map<string, string>> {
+  const path = join(directory, moveFile)
+  const copies = new Map<string, string>()
+  for (const line of await readLines(files, path)) {
+    const match = /^(\S+) (\d{1,10}) (\S+)$/.exec(line)
+    if (match === null) throw new StorageError(`Checkpoint ${path} is damaged at line '${line.slice(0, 100)}'`, path)
+    copies.set(`${match[1]}-${match[2]}`, match[3]!)
   }
-  await replaceFile(files, directory, name, checkpointText(lines))
+  return copies
+}
+
+export async function writeMoves(files: Files, directory: string, copies: ReadonlyMap<string, string>): Promise<void> {
+  await replaceFile(files, directory, moveFile, checkpointText(linesOf(copies)))
 }
 
 /** Epochs of one partition, as `epoch startOffset` lines. */

@@ -654,6 +654,7 @@ export class LocalLog implements PartitionLog {
     // A cleaning needs the segments, and retention follows it.
     if (!store.hasFiles || !this.isOnline || this.#cleaning.isTaken) return
     await this.#exclusiveWithoutCleaning(async () => {
+      if (!store.hasFiles) return // it was empty, and has moved meanwhile to where it has no folder yet
       let count = await countExpired(this.#asRetained(), nowMs, this.#environment.platform.files)
       if (count === store.segments.length) {
         // The active one too, unless something was appended meanwhile.
@@ -794,7 +795,7 @@ export class LocalLog implements PartitionLog {
         await copy.#becomeDurable(move)
         return this.#switchInto(copy, move)
       })
-      if (prepared) await this.#confirmSwitch(move)
+      if (prepared) await this.#confirmSwitch(copy, move)
       return prepared
     })
   }
@@ -842,8 +843,10 @@ export class LocalLog implements PartitionLog {
   }
 
   /** What is told durable from here on is in the new files only: those of before must not come back. */
-  async #confirmSwitch({ confirm }: MoveTarget): Promise<void> {
+  async #confirmSwitch(copy: LocalLog, { confirm }: MoveTarget): Promise<void> {
     await confirm()
+    // The checkpoint there has the copy's recovery point already: what cuts the log below it must know to lower it first.
+    this.#flusher.moveTo(copy.flushedOffset)
     if (this.#logEndOffset > this.flushedOffset) this.#flusher.request()
   }
 

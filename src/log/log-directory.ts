@@ -1,16 +1,19 @@
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import { type DirectoryLock, hasRoomFor, replaceFile } from '../platform/index.ts'
+import { type DirectoryLock, type Files, hasRoomFor, replaceFile } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
   cleanerFile,
   highWatermarkFile,
   logStartFile,
+  moveFile,
+  readMoves,
   readOffsets,
   readPartitionMetadata,
   recoveryPointFile,
+  writeMoves,
   writeOffsets,
 } from './checkpoint-files.ts'
 import { Coalesced } from './coalesced.ts'
@@ -55,6 +58,7 @@ export interface LogDirectoryEvents {
  *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
  *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
+ *     log-move-checkpoint                   which copies elsewhere are of partitions here, that move there
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<id>-future/      a copy, of a partition that moves here from another directory
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
@@ -71,6 +75,8 @@ export class LogDirectory implements LogHost {
   readonly logs = new Map<string, LocalLog>()
   /** Copies of partitions that move here, by partition name. */
   readonly copies = new Map<string, LocalLog>()
+  /** For each partition of here that moves, its copy in the other directory, by the id that is in its folder's name. */
+  readonly #moves = new Map<string, string>()
   /** Partitions whose folder is damaged, with why. */
   readonly faults = new Map<string, StorageError>()
   /** Recovery points of damaged partitions: they must outlive this run. */
@@ -79,6 +85,7 @@ export class LogDirectory implements LogHost {
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
   readonly #cleanedOffsets: Coalesced
+  readonly #storedMoves: Coalesced
   /** Makes durable that folders were renamed and no checkpoint speaks of them: once for many that are deleted together. */
   readonly #deletions: Coalesced
   readonly #removals: Removals
@@ -102,13 +109,14 @@ export class LogDirectory implements LogHost {
     this.directoryId = options.directoryId
     this.#lock = options.lock
     this.#logger = options.environment.logger.child({ directory: options.path })
-    this.#recoveryPoints = this.#checkpoint(recoveryPointFile, () => this.#collectRecoveryPoints())
+    this.#recoveryPoints = this.#offsets(recoveryPointFile, () => this.#collectRecoveryPoints())
     // Also where it is the first segment's offset: renames of the segments before it may not be durable yet.
-    this.#logStarts = this.#checkpoint(logStartFile, () =>
+    this.#logStarts = this.#offsets(logStartFile, () =>
       this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
     )
-    this.#highWatermarks = this.#checkpoint(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
-    this.#cleanedOffsets = this.#checkpoint(cleanerFile, () => this.#collect((log) => log.cleanedOffset))
+    this.#highWatermarks = this.#offsets(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
+    this.#cleanedOffsets = this.#offsets(cleanerFile, () => this.#collect((log) => log.cleanedOffset))
+    this.#storedMoves = this.#checkpoint(moveFile, (files) => writeMoves(files, this.path, this.#moves))
     this.#deletions = new Coalesced(async () => {
       await options.environment.platform.files.syncDirectory(this.path)
       await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
@@ -145,11 +153,12 @@ export class LogDirectory implements LogHost {
     const markerText = await files.readFile(marker, 64 * 1024)
     const isClean = markerText !== undefined
     this.cleanBrokerEpoch = brokerEpochOf(markerText)
-    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets] = await Promise.all([
+    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets, moves] = await Promise.all([
       readOffsets(files, this.path, recoveryPointFile),
       readOffsets(files, this.path, logStartFile),
       readOffsets(files, this.path, highWatermarkFile),
       readOffsets(files, this.path, cleanerFile),
+      readMoves(files, this.path),
     ])
     await this.#loadAll(isClean, (name) => ({
       recoveryPoint: recoveryPoints.get(name) ?? 0,
@@ -168,6 +177,8 @@ export class LogDirectory implements LogHost {
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
     if (![...cleanedOffsets.keys()].every(isKnown)) await this.saveCleanedOffsets()
+    for (const [name, copy] of moves) if (this.logs.has(name) || this.faults.has(name)) this.#moves.set(name, copy)
+    if (this.#moves.size < moves.size) await this.#storedMoves.run()
     if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
   }
 
@@ -283,6 +294,27 @@ export class LogDirectory implements LogHost {
     return copy
   }
 
+  /** A partition of here moves into `copy`: that one, and none of before, is gone on with at a start. Durable when it resolves. */
+  async noteMove(name: string, copy: LocalLog): Promise<void> {
+    this.#moves.set(name, copyId(copy))
+    await this.#storedMoves.run()
+  }
+
+  /** The partition, if it is here, moves no more. Durable when it resolves. */
+  async forgetMove(name: string): Promise<void> {
+    if (this.#moves.delete(name)) await this.#storedMoves.run()
+  }
+
+  /** A copy of the partition was noted, be it gone. */
+  hasMove(name: string): boolean {
+    return this.#moves.has(name)
+  }
+
+  /** Whether `copy` was noted. */
+  movesInto(name: string, copy: LocalLog): boolean {
+    return this.#moves.get(name) === copyId(copy)
+  }
+
   /** Takes a copy out of use. Durable when it resolves. */
   async discardCopy(name: string): Promise<void> {
     const copy = this.copies.get(name)
@@ -316,6 +348,7 @@ export class LogDirectory implements LogHost {
         this.copies.delete(name)
         this.logs.set(name, from.logs.get(name)!)
         from.logs.delete(name)
+        from.#moves.delete(name)
       },
       confirm: () => from.#forgetMoved(deletedFolder),
     }
@@ -340,6 +373,7 @@ export class LogDirectory implements LogHost {
       this.#logStarts.run(),
       this.#highWatermarks.run(),
       this.#cleanedOffsets.run(),
+      this.#storedMoves.run(),
     ])
   }
 
@@ -370,11 +404,14 @@ export class LogDirectory implements LogHost {
     this.logs.delete(name)
     this.faults.delete(name)
     this.#faultyRecoveryPoints.delete(name)
+    const moved = this.#moves.delete(name)
     await log?.abandon()
     const directory = join(this.path, name)
     try {
-      if (!wasOnDisk) return log?.hasFolder === false ? undefined : await files.removeTree(directory)
-      await this.#removeFolder(directory, name, delayMs)
+      if (wasOnDisk) await this.#removeFolder(directory, name, delayMs)
+      else if (log?.hasFolder !== false) await files.removeTree(directory)
+      if (moved) await this.#storedMoves.run()
+      if (!wasOnDisk) return
       if (log === undefined || log.cleanedOffset >= 0) await this.#cleanedOffsets.run()
     } catch (error) {
       const failure = storageErrorOf(error, directory)
@@ -440,11 +477,15 @@ export class LogDirectory implements LogHost {
     yield* this.copies.values()
   }
 
-  #checkpoint(file: string, collect: () => ReadonlyMap<string, Offset>): Coalesced {
+  #offsets(file: string, collect: () => ReadonlyMap<string, Offset>): Coalesced {
+    return this.#checkpoint(file, (files) => writeOffsets(files, this.path, file, collect()))
+  }
+
+  #checkpoint(file: string, write: (files: Files) => Promise<void>): Coalesced {
     return new Coalesced(async () => {
       if (this.#error !== undefined) throw this.#error
       try {
-        await writeOffsets(this.#environment.platform.files, this.path, file, collect())
+        await write(this.#environment.platform.files)
       } catch (error) {
         const failure = storageErrorOf(error, join(this.path, file))
         this.fail(failure)
@@ -569,6 +610,11 @@ function copyFolder(name: string, id: string): string {
   return `${name}.${id}-future`
 }
 
+/** What tells a copy from any other, also of the same partition. */
+function copyId({ directory }: LocalLog): string {
+  return /\.([^.]+)-future$/.exec(basename(directory))?.[1] ?? ''
+}
+
 /** The partition of which a folder holds a copy; undefined for any other folder. */
 function copiedPartition(folder: string): string | undefined {
   const name = /^(.+)\.[^.]+-future$/.exec(folder)?.[1]
@@ -589,7 +635,7 @@ export function configOfCopy(config: TopicConfig): TopicConfig {
 }
 
 /** Undefined for a folder that is no partition's. The metadata log is not of this part. */
-function parsePartitionName(name: string): TopicPartition | undefined {
+export function parsePartitionName(name: string): TopicPartition | undefined {
   const match = /^([a-zA-Z0-9._-]{1,249})-(\d{1,10})$/.exec(name)
   if (match === null || match[1] === '__cluster_metadata') return undefined
   return { topic: match[1]!, partition: Number(match[2]) }

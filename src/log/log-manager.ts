@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { assert, type BrokerEpoch, partitionName, type Uuid } from '../base/index.ts'
+import { assert, type BrokerEpoch, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { ParsedConfig, TopicConfig } from '../config/index.ts'
 import { type DirectoryLock, FileError, type Platform, type Timer, type Timers } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -10,7 +10,7 @@ import { HandlePool } from './handle-pool.ts'
 import { IndexCache } from './index-cache.ts'
 import type { LocalLog } from './local-log.ts'
 import { LogCleaner } from './log-cleaner.ts'
-import { canHaveCopy, claimDirectory, configOfCopy, LogDirectory } from './log-directory.ts'
+import { canHaveCopy, claimDirectory, configOfCopy, LogDirectory, parsePartitionName } from './log-directory.ts'
 import { LogMoves, type MoveAnswer } from './log-moves.ts'
 import { type MetaProperties, writeMetaProperties } from './meta-properties.ts'
 import { LogProbe } from './probe.ts'
@@ -113,11 +113,14 @@ export interface LogManager {
   get(topic: string, partition: number): PartitionLog | undefined
   /** Why a partition that is on disk can't be used; undefined when it can, or isn't there. */
   faultOf(topic: string, partition: number): StorageError | undefined
-  /** Every log that is loaded, also those of topics that nobody knows any more: whoever knows the topics deletes them. */
-  all(): readonly PartitionLog[]
   /**
-   * Opens a log, in the directory with the fewest partitions when it is new. One of another topic id under the same name
-   * is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or its folder is damaged.
+   * Every partition of which there is anything, be it damaged or an unfinished copy, also of topics that nobody knows any more:
+   * whoever knows the topics deletes them.
+   */
+  partitions(): readonly TopicPartition[]
+  /**
+   * Opens a log, in the directory with the fewest partitions when it is new. One of another topic id under the same name,
+   * in whichever directory, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or its folder is damaged.
    */
   getOrCreate(spec: LogSpec): Promise<PartitionLog>
   /**
@@ -362,34 +365,38 @@ class DirectoryLogManager implements LogManager {
   faultOf(topic: string, partition: number): StorageError | undefined {
     const name = partitionName(topic, partition)
     const holder = this.#holderOf(name)
-    return holder?.faults.get(name) ?? holder?.error
+    return holder?.error ?? (holder?.logs.has(name) ? undefined : holder?.faults.get(name))
   }
 
-  all(): readonly PartitionLog[] {
-    return this.#allLogs()
+  partitions(): readonly TopicPartition[] {
+    const names = this.#directories.flatMap(({ logs, faults, copies }) => [
+      ...logs.keys(),
+      ...faults.keys(),
+      ...copies.keys(),
+    ])
+    return [...new Set(names)].map((name) => parsePartitionName(name)!)
   }
 
   getOrCreate(spec: LogSpec): Promise<PartitionLog> {
     const name = partitionName(spec.topic, spec.partition)
     return this.#inTurn(name, async () => {
-      const holder = this.#holderOf(name)
-      const fault = holder?.faults.get(name) ?? holder?.error
-      if (fault !== undefined) throw fault
+      const holder = this.#holderOf(name, spec.topicId)
+      if (holder?.error !== undefined) throw holder.error
       const present = holder?.logs.get(name)
       if (holder !== undefined && present?.topicId === spec.topicId) {
+        // A fault of another directory, which it has told, is none of this log.
+        await this.#discardOthers(name, spec.topicId).catch(() => {})
         present.updateConfig(spec.config)
         await this.#moves.resume(present, holder)
         this.#listener?.onPlaced(present, holder.directoryId)
         return present
       }
+      const damaged = this.#directories.find(({ faults }) => faults.has(name))
+      if (damaged !== undefined) throw damaged.faults.get(name)
       const isElsewhere = holder === undefined && this.#moves.isCopied(name)
       if (isElsewhere && this.#unopened.size > 0) throw [...this.#unopened.values()][0]
       await this.#moves.end(name)
-      if (present !== undefined) {
-        const { topic, topicId } = present
-        this.#environment.logger.info({ topic, topicId, newTopicId: spec.topicId }, 'log of a deleted topic discarded')
-        await this.#holderOf(name)?.delete(name, present.config.fileDeleteDelayMs)
-      }
+      await this.#discardOthers(name, spec.topicId)
       const preferred = this.#preferred.get(name)
       this.#preferred.delete(name)
       const directory = this.#directories.find(({ path, isOnline }) => path === preferred && isOnline)
@@ -398,6 +405,16 @@ class DirectoryLogManager implements LogManager {
       this.#listener?.onPlaced(log, home.directoryId)
       return log
     })
+  }
+
+  async #discardOthers(name: string, newTopicId: Uuid): Promise<void> {
+    for (const directory of this.#directories) {
+      const log = directory.logs.get(name)
+      if (log === undefined || log.topicId === newTopicId) continue
+      const { topic, topicId } = log
+      this.#environment.logger.info({ topic, topicId, newTopicId }, 'log of a deleted topic discarded')
+      await directory.delete(name, log.config.fileDeleteDelayMs)
+    }
   }
 
   move(topic: string, partition: number, path: string): Promise<MoveAnswer> {
@@ -435,8 +452,9 @@ class DirectoryLogManager implements LogManager {
     return this.#inTurn(name, async () => {
       await this.#moves.end(name)
       this.#preferred.delete(name)
-      const holder = this.#holderOf(name)
-      await holder?.delete(name, holder.logs.get(name)?.config.fileDeleteDelayMs ?? 0)
+      for (let holder = this.#holderOf(name); holder !== undefined; holder = this.#holderOf(name)) {
+        await holder.delete(name, holder.logs.get(name)?.config.fileDeleteDelayMs ?? 0)
+      }
     })
   }
 
@@ -500,8 +518,17 @@ class DirectoryLogManager implements LogManager {
     return this.#directories.flatMap((directory) => [...directory.logs.values()])
   }
 
-  #holderOf(name: string): LogDirectory | undefined {
-    return this.#directories.find((directory) => directory.logs.has(name) || directory.faults.has(name))
+  /**
+   * Where the partition is: its log of `topicId`, or of any topic, before a damaged folder of it. There is one, but where a
+   * directory came back that was away when a topic was made anew.
+   */
+  #holderOf(name: string, topicId?: Uuid): LogDirectory | undefined {
+    const directories = this.#directories
+    return (
+      directories.find(({ logs }) => logs.has(name) && logs.get(name)?.topicId === topicId) ??
+      directories.find(({ logs }) => logs.has(name)) ??
+      directories.find(({ faults }) => faults.has(name))
+    )
   }
 
   #onOffline(directory: LogDirectory, error: StorageError): void {
@@ -521,6 +548,7 @@ class DirectoryLogManager implements LogManager {
       await this.#moves.leave(directory)
       if (!(await directory.hasRoom())) continue
       await directory.reopen()
+      await this.#moves.settleReopened(directory)
       this.#countOffline()
       this.#listener?.onDirectoryOnline(directory.path)
     }

@@ -111,6 +111,7 @@ export class LogMove {
     const name = `${this.#log.topic}-${this.#log.partition}`
     if (await this.target.isNameTaken(name))
       throw new Error(`Directory ${this.target.path} has a folder ${name} already`)
+    if (!this.#source.movesInto(name, this.#copy)) await this.#source.noteMove(name, this.#copy)
     const { signal } = this.#aborter
     for (let switches = 0; switches < maxSwitches; ) {
       signal.throwIfAborted()

@@ -20,7 +20,13 @@ export type MoveAnswer =
   | 'partition-offline'
   | 'name-too-long'
 
-/** Which logs of a node move from one of its directories to another, and what a start finds of that. */
+/**
+ * Which logs of a node move from one of its directories to another, and what a start finds of that.
+ *
+ * The directory of a log that moves notes which copy it moves into, and forgets it when the log is deleted or is to be elsewhere:
+ * that the copy's own directory has failed by then, and comes back with it later, changes nothing. A start goes on with what is
+ * noted, and with nothing else.
+ */
 export class LogMoves {
   readonly #environment: LogEnvironment
   readonly #directories: readonly LogDirectory[]
@@ -55,22 +61,19 @@ export class LogMoves {
   }
 
   /**
-   * At the start. A partition that is in two directories was at the switch when the run before ended: both have all that was
-   * told durable, and the one that was appended to since, if one was, stays. A copy of nothing, or of another topic, goes.
+   * At the start. A partition that is in two directories was at the switch when the run before ended, or was made anew while one
+   * of them was away: both have all that was told durable, or one was left behind, and the one that was appended to last stays.
+   * Two of one name and different topics both stay: who knows the topics says which. A copy that no log of here moves into goes.
    * `knowsAll`: no directory is missing, in which the partition of a copy might be.
    */
   async settle(knowsAll: boolean): Promise<void> {
-    const first = new Map<string, LogDirectory>()
     for (const directory of this.#directories) {
       for (const [name, log] of [...directory.logs]) {
-        const other = first.get(name)
-        if (other === undefined) {
-          first.set(name, directory)
-          continue
-        }
-        const isOlder = isBehind(log, other.logs.get(name)!)
-        const outdated = isOlder ? directory : other
-        if (!isOlder) first.set(name, directory)
+        const other = this.#directories.find(
+          ({ logs }) => logs !== directory.logs && logs.get(name)?.topicId === log.topicId,
+        )
+        if (other === undefined) continue
+        const outdated = isBehind(other.logs.get(name)!, log) ? other : directory
         this.#environment.logger.warn(
           { partition: name, removedFrom: outdated.path },
           'partition is in two directories',
@@ -80,13 +83,25 @@ export class LogMoves {
     }
     for (const directory of this.#directories) {
       for (const [name, copy] of [...directory.copies]) {
-        const holder = first.get(name)
-        const isOfIt = holder?.logs.get(name)?.topicId === copy.topicId
-        const isUnknown = holder === undefined && !knowsAll
+        const isNoted = this.#directories.some((holder) => {
+          const log = holder.logs.get(name)
+          return holder.movesInto(name, copy) && (log === undefined || log.topicId === copy.topicId)
+        })
+        const isUnknown = !knowsAll && !this.#directories.some(({ logs, faults }) => logs.has(name) || faults.has(name))
         const isOnlyOne = this.#directories.find(({ copies }) => copies.has(name)) === directory
-        if (!(isOfIt || isUnknown) || !isOnlyOne) await directory.discardCopy(name)
+        if ((isNoted || isUnknown) && isOnlyOne) continue
+        this.#environment.logger.info({ partition: name, directory: directory.path }, 'copy of a partition discarded')
+        await directory.discardCopy(name)
       }
     }
+  }
+
+  /** A directory came back while the node runs: what was put in place of its logs meanwhile stays. */
+  async settleReopened(directory: LogDirectory): Promise<void> {
+    const replaced = [...directory.logs.keys()].filter((name) =>
+      this.#directories.some((other) => other !== directory && other.logs.has(name)),
+    )
+    await Promise.all(replaced.map((name) => directory.delete(name, 0)))
   }
 
   /** There is a copy: the partition is somewhere. */
@@ -110,7 +125,7 @@ export class LogMoves {
     const name = nameOf(log)
     const move = this.#moves.get(name)
     if (move?.target === target) return 'moving'
-    if (move !== undefined || this.isCopied(name)) {
+    if (move !== undefined || this.isCopied(name) || source.hasMove(name)) {
       await this.end(name)
       // It was at the switch, or past it, when it was to be ended.
       const holder = this.#directories.find(({ logs }) => logs.get(name) === log)
@@ -130,6 +145,7 @@ export class LogMoves {
     const target = this.#directories.find(({ copies, isOnline }) => isOnline && copies.has(name))
     const copy = target?.copies.get(name)
     if (target === undefined || copy === undefined || !log.isOnline) return
+    if (!source.movesInto(name, copy)) return await target.discardCopy(name) // of a log that was here before this one
     if (log.cleanedOffset >= 0 || log.config.cleanupPolicy.compact) {
       // Compacted since, or nobody knows: it may lack what deletes a key of which the copy has a record.
       await target.discardCopy(name)
@@ -165,6 +181,7 @@ export class LogMoves {
   async end(name: string): Promise<void> {
     await this.#moves.get(name)?.stop()
     for (const directory of this.#directories) await directory.discardCopy(name)
+    for (const directory of this.#directories) if (directory.isOnline) await directory.forgetMove(name)
   }
 
   /** No copy is in `directory`, which failed, any more. */
@@ -187,5 +204,6 @@ function nameOf({ topic, partition }: LocalLog): string {
 
 function isBehind(log: LocalLog, other: LocalLog): boolean {
   if (log.latestEpoch !== other.latestEpoch) return log.latestEpoch < other.latestEpoch
-  return log.logEndOffset < other.logEndOffset
+  if (log.logEndOffset !== other.logEndOffset) return log.logEndOffset < other.logEndOffset
+  return log.logStartOffset < other.logStartOffset
 }

@@ -19,6 +19,8 @@ export class DirectoryAssignments {
   readonly #logger: Logger
   /** The latest of each replica. */
   readonly #pending = new Map<string, ReplicaAssignment>()
+  /** Of which a request failed, that may yet be acted on: what comes after it is told even if the metadata says it already. */
+  readonly #uncertain = new Set<string>()
   #timer: Timer | undefined
   #isAsking = false
   #isStopped = false
@@ -60,18 +62,26 @@ export class DirectoryAssignments {
     const news: [string, ReplicaAssignment][] = []
     for (const [key, assignment] of this.#pending) {
       if (news.length === maxAssignments) break
-      if (this.#isNews(assignment)) news.push([key, assignment])
-      else this.#pending.delete(key)
+      if (this.#isNews(key, assignment)) {
+        news.push([key, assignment])
+      } else {
+        this.#pending.delete(key)
+        this.#uncertain.delete(key)
+      }
     }
     try {
       const result = await this.#told(news.map(([, assignment]) => assignment))
       if (result.ok || result.reason === 'unsupported-version') {
-        for (const [key, assignment] of news) if (this.#pending.get(key) === assignment) this.#pending.delete(key)
+        for (const [key, assignment] of news) {
+          if (this.#pending.get(key) === assignment) this.#pending.delete(key)
+          this.#uncertain.delete(key)
+        }
       } else {
         delayMs = retryMs
       }
     } catch (error) {
       this.#logger.warn({ replicas: news.length, error: messageOf(error) }, 'log directories not told, trying again')
+      for (const [key] of news) this.#uncertain.add(key)
       delayMs = retryMs
     } finally {
       this.#isAsking = false
@@ -84,8 +94,9 @@ export class DirectoryAssignments {
   }
 
   /** Not of a topic that is gone, or a replica that isn't this broker's any more. */
-  #isNews({ topicId, partition, directory }: ReplicaAssignment): boolean {
+  #isNews(key: string, { topicId, partition, directory }: ReplicaAssignment): boolean {
     const found = this.#coordination.image.topics.byId(topicId)?.partitions[partition]
-    return found?.replicas.includes(this.#brokerId) === true && directoryOf(found, this.#brokerId) !== directory
+    if (!found?.replicas.includes(this.#brokerId)) return false
+    return this.#uncertain.has(key) || directoryOf(found, this.#brokerId) !== directory
   }
 }

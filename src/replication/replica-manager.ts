@@ -6,6 +6,7 @@ import {
   messageOf,
   type Offset,
   partitionName,
+  type TopicPartition,
   type Uuid,
 } from '../base/index.ts'
 import { isThrottledReplica, type TopicConfig } from '../config/index.ts'
@@ -51,8 +52,8 @@ export interface ReplicaLogs {
   }): Promise<PartitionLog>
   delete(topic: string, partition: number): Promise<void>
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
-  /** Every log on this broker's disks. */
-  all(): Iterable<PartitionLog>
+  /** Every partition of which there is anything on this broker's disks. */
+  partitions(): Iterable<TopicPartition>
 }
 
 /** Coordinators follow the leaderships of their internal topic. Called in the turn in which the change was published. */
@@ -375,19 +376,16 @@ export class ReplicaManager implements ReplicaService {
   }
 
   /**
-   * Deletes the logs of partitions that this broker doesn't hold: of topics that were deleted, or that moved to other brokers,
+   * Deletes the logs, damaged ones and unfinished copies of partitions that this broker doesn't hold: of topics that were deleted, or that moved to other brokers,
    * while it, or the log directory, was away, or just before it ended. None before the first image. Never rejects.
    */
   async deleteStrays(): Promise<void> {
     if (this.#image === undefined) return
-    for (const log of [...this.#options.logs.all()]) {
+    for (const { topic, partition } of [...this.#options.logs.partitions()]) {
       // One that comes back from now on gets its log after the deletion: both are done in turn.
-      if (this.#hosted.has(partitionName(log.topic, log.partition))) continue
-      this.#options.logger.info(
-        { topic: log.topic, partition: log.partition },
-        'log of a partition found that is not here',
-      )
-      await this.#deleteLog(log.topic, log.partition)
+      if (this.#hosted.has(partitionName(topic, partition))) continue
+      this.#options.logger.info({ topic, partition }, 'log of a partition found that is not here')
+      await this.#deleteLog(topic, partition)
     }
   }
 

@@ -55,3 +55,80 @@ test('every command is in the help', async () => {
   await expect(parse('--help')).rejects.toMatchObject({ exitCode: 0 })
   for (const command of ['start', 'topics', 'produce', 'consume', 'groups']) expect(written).toContain(`  ${command} `)
 })
+
+/** What the option of a size makes of `text`. */
+function sizeOf(text: string): unknown {
+  const reassign = createProgram().commands.find((command) => command.name() === 'reassign')
+  const start = reassign?.commands.find((command) => command.name() === 'start')
+  return start?.options.find(({ long }) => long === '--throttle')?.parseArg?.(text, undefined)
+}
+
+test.each([
+  ['1', 1],
+  ['500000', 500_000],
+  ['999999999999', 999_999_999_999],
+  ['64b', 64],
+  ['1k', 1024],
+  ['1K', 1024],
+  ['1kB', 1024],
+  ['1ki', 1024],
+  ['512KiB', 512 * 1024],
+  ['10MiB', 10 * 1024 * 1024],
+  ['10 MiB', 10 * 1024 * 1024],
+  ['1.5m', 1.5 * 1024 * 1024],
+  ['0.001k', 1],
+  ['2g', 2 * 1024 ** 3],
+  ['0008', 8],
+  ['8388607.999999g', Math.floor(8_388_607.999999 * 1024 ** 3)],
+])('%j is a size', (text, bytes) => {
+  expect(sizeOf(text)).toBe(bytes)
+})
+
+test.each([
+  '',
+  ' ',
+  'k',
+  'MiB',
+  '0',
+  '0k',
+  '0.0',
+  '0.0001k',
+  '-1',
+  '+1',
+  '1.5',
+  '1.5b',
+  '1.',
+  '.5m',
+  '1..5k',
+  '1.0000001k',
+  '1e6',
+  '0x10',
+  '1_000',
+  '1,5m',
+  'NaN',
+  'Infinity',
+  '1t',
+  '1kk',
+  '1ib',
+  '1 0',
+  '1  k',
+  ' 1k',
+  '1k ',
+  '1k\n',
+  '1\n',
+  '1k\u0000',
+  '\u0661k',
+  '1\u212a',
+  '9999999999999',
+  '8388608g',
+  '999999999999g',
+  'constructor',
+  '1constructor',
+])('%j is no size', (text) => {
+  expect(() => sizeOf(text)).toThrow('Allowed is a number of bytes, such as 500000, 512KiB or 10MiB.')
+})
+
+test('a text without end is no size', () => {
+  for (const text of ['1'.repeat(1e6), `1.${'0'.repeat(1e6)}k`, `1${' '.repeat(1e6)}k`])
+    expect(() => sizeOf(text)).toThrow('Allowed is a number of bytes')
+})

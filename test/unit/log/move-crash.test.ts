@@ -221,7 +221,7 @@ async function runSeed(seed: number, mutate = (platform: Platform) => platform):
 }
 
 describe('a log that is moved to and fro through crashes', () => {
-  test.each(Array.from({ length: 5 }, (_, group) => group))(
+  test.each([0, 1, 2, 3, 4, 13])(
     'loses nothing that was told durable, and nothing that was deleted comes back (seeds %i * 10)',
     { timeout },
     async (group) => {

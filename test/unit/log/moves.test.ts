@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { LeaderEpoch, Uuid } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import type { LogManager, PartitionLog } from '../../../src/log/index.ts'
-import { pause } from '../../../src/platform/index.ts'
+import { pause, replaceFile } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import {
   appended,
@@ -254,6 +254,161 @@ describe('a log that moves to another directory', () => {
     const again = await logIn()
     expect(homeOf(again)).toEqual([c])
     expect(await simulation.run(readAll(again))).toHaveLength(210)
+  })
+
+  describe('to a directory that failed', () => {
+    /** Half a copy stays in `b`, which fails, and works again only after a restart. */
+    const halfMoved = async () => {
+      await simulation.run(logs.close())
+      await open(slow)
+      const log = await logIn({ ...small, 'file.delete.delay.ms': 0 })
+      fillMuch(log)
+      await simulation.run(log.flush())
+      await move(b)
+      await simulation.runFor(3000)
+      host.disk.failNext({ operation: 'write', path: /future.*log$/, code: 'EIO' })
+      await simulation.runUntil(() => logs.directories()[1]!.error !== undefined)
+      await simulation.runFor(100)
+      return log
+    }
+    const restart = async () => {
+      await simulation.run(logs.close())
+      await open()
+    }
+    /** Nothing moves, and nothing is left in `b`. */
+    const staysIn = async (path: string, log: PartitionLog) => {
+      await simulation.runFor(2000)
+      expect([homeOf(log), copies(), await names(b)]).toEqual([[path], [], []])
+    }
+
+    test('went elsewhere meanwhile, and stays there when that is back', async () => {
+      const log = await halfMoved()
+      logs.updateBrokerConfig(parseConfig({ overrides: { 'log.dirs': a } }).values)
+      expect(await move(c)).toBe('moving')
+      await untilIn(log, c)
+      const before = await simulation.run(readAll(log))
+      await restart()
+      const again = await logIn()
+      await staysIn(c, again)
+      expect(await simulation.run(readAll(again))).toEqual(before)
+    })
+
+    test('was told to stay, and does when that is back', async () => {
+      await halfMoved()
+      expect(await move(a)).toBe('there')
+      await restart()
+      await staysIn(a, await logIn())
+    })
+
+    test('was moved to other brokers and back, and does not go on when that is back', async () => {
+      await halfMoved()
+      await simulation.run(logs.delete('orders', 0))
+      const anew = await logIn()
+      expect(homeOf(anew)).toEqual([a])
+      for (let i = 0; i < 5; i++) appended(anew, batchOf(3, `anew${i}`))
+      await simulation.run(anew.flush())
+      const before = await simulation.run(readAll(anew))
+      await restart()
+      const again = await logIn()
+      await staysIn(a, again)
+      expect(await simulation.run(readAll(again))).toEqual(before)
+    })
+
+    test('was moved to other brokers, and leaves nothing when that is back', async () => {
+      await halfMoved()
+      await simulation.run(logs.delete('orders', 0))
+      await restart()
+      await simulation.runFor(1000)
+      expect([copies(), logs.partitions(), await names(b)]).toEqual([[], [], []])
+    })
+
+    test('goes on when that is back if the node was stopped before it noticed', async () => {
+      await simulation.run(logs.close())
+      await open(slow)
+      const log = await logIn()
+      fillMuch(log)
+      await simulation.run(log.flush())
+      await move(b)
+      await simulation.runFor(3000)
+      await simulation.run(logs.close())
+      host.disk.failNext({ operation: 'read', path: /^\/data\/b\/meta.properties/, code: 'EIO' })
+      await open(slow)
+      expect(logs.directories().map(({ error }) => error !== undefined)).toEqual([false, false, true])
+      await logIn()
+      await restart()
+      expect(copies()).toHaveLength(1)
+      const again = await logIn()
+      await untilIn(again, b)
+      expect(await simulation.run(readAll(again))).toHaveLength(400)
+    })
+  })
+
+  describe('and finds another of its name elsewhere', () => {
+    const newId = 'BBBBBBBBBBBBBBBBBBBBBQ' as Uuid
+    const newLog = () =>
+      simulation.run(logs.getOrCreate({ topic: 'orders', topicId: newId, partition: 0, config: topicConfig(small) }))
+    const failed = async (path: string) => {
+      host.disk.failNext({ operation: 'read', path: new RegExp(`^${path}/meta.properties`), code: 'EIO' })
+      await open()
+    }
+
+    test.each([b, c])('of a topic that was deleted while %s was away gives way to the one of now', async (away) => {
+      // In `away`, a log with a later epoch and more records than the one of now will have.
+      for (const partition of away === c ? [1, 2] : [1]) await simulation.run(openLog(logs, small, partition))
+      const old = await logIn()
+      expect(homeOf(old)).toEqual([away])
+      for (let i = 0; i < 9; i++) appended(old, batchOf(3, `old${i}`), { leaderEpoch: 9 as LeaderEpoch })
+      await simulation.run(old.flush())
+      await simulation.run(logs.close())
+      await failed(away)
+      const log = await newLog()
+      fill(log, 2, 'new')
+      await simulation.run(log.flush())
+      const before = await simulation.run(readAll(log))
+      await simulation.run(logs.close())
+      await open()
+      const again = await newLog()
+      expect(await simulation.run(readAll(again))).toEqual(before)
+      expect(homeOf(again)).not.toEqual([away])
+      await simulation.runFor(100_000)
+      expect(await names(away)).toEqual([])
+      await simulation.run(logs.close())
+      await open()
+      expect(await simulation.run(readAll(await newLog()))).toEqual(before)
+    })
+
+    test('of which one is damaged is the whole one', async () => {
+      await move(c)
+      const old = await logIn()
+      fill(old, 3)
+      await simulation.run(old.flush())
+      await simulation.run(logs.close())
+      const { files } = host.platform
+      await simulation.run(files.makeDirectory(`${a}/orders-0`))
+      await simulation.run(replaceFile(files, `${a}/orders-0`, 'partition.metadata', Buffer.alloc(80, 'x')))
+      await open()
+      expect(logs.faultOf('orders', 0)).toBeUndefined()
+      const again = await logIn()
+      expect(homeOf(again)).toEqual([c])
+      expect(again.logEndOffset).toBe(9)
+    })
+
+    test('that its directory brings back from a full disk is gone', async () => {
+      const old = await logIn({ ...small, 'file.delete.delay.ms': 0 })
+      fill(old, 3, 'old')
+      await simulation.run(old.flush())
+      host.disk.failNext({ operation: 'write', path: /^\/data\/a\/orders-0\/.*log$/, code: 'ENOSPC' })
+      expect(() => appended(old, batchOf(1, 'lost'))).toThrow(/^Disk full/)
+      host.disk.failNext({ operation: 'rename', path: /^\/data\/a\/orders-0/, code: 'ENOSPC' })
+      await expect(simulation.run(logs.delete('orders', 0))).rejects.toThrow()
+      const log = await logIn()
+      expect(homeOf(log)).not.toEqual([a])
+      fill(log, 2, 'new')
+      await simulation.runUntil(() => logs.directories()[0]!.error === undefined)
+      await simulation.runFor(100)
+      expect(logs.get('orders', 0)).toBe(log)
+      expect(await names(a)).toEqual([])
+    })
   })
 
   test('fails with its own directory, and moves on when that is back', async () => {

@@ -438,13 +438,13 @@ describe('partitions', () => {
     const config = topicConfig(keys)
     const made = await simulation.run(logs.getOrCreate({ topic: 'orders', topicId: other, partition: 0, config }))
     expect([made.topicId, made.logEndOffset]).toEqual([other, 0])
-    expect(logs.all()).toEqual([made])
+    expect(logs.directories()[0]!.partitions).toEqual([made])
   })
 
   test('an empty folder is nothing', async () => {
     await simulation.run(logs.close())
     logs = await simulation.run(openLogs(host.platform))
-    expect(logs.all()).toEqual([])
+    expect(logs.partitions()).toEqual([])
     expect(logs.isEmpty).toBe(true)
     expect((await simulation.run(host.platform.files.list(directory)))!.map(({ name }) => name)).not.toContain(
       'orders-0',

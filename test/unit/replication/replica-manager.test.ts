@@ -73,7 +73,7 @@ function setUp(
       getOrCreate: () => openLog(log),
       delete: async (topic, partition) => void deleted.push(`${topic}-${partition}`),
       updateTopicConfigs: (configs) => void updates.push([...configs.keys()]),
-      all: () => [log],
+      partitions: () => [log],
     },
   })
   const create = () =>
