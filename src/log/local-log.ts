@@ -400,7 +400,7 @@ export class LocalLog implements PartitionLog {
   /** Closes the active segment and begins the next. What that leaves to sync is the next flush's. */
   #roll(baseOffset: Offset): void {
     if (this.#store.active.sizeBytes === 0) return
-    this.#store.roll(baseOffset, this.#logEndOffset, this.#encodeProducers())
+    this.#store.roll(baseOffset, this.#encodeProducers())
     this.#rollJitterMs = this.#drawJitter()
     this.#flusher.request()
   }
@@ -524,7 +524,7 @@ export class LocalLog implements PartitionLog {
         this.#epochs.truncateFromEnd(this.#logEndOffset)
         return
       }
-      if (offset <= this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
+      if (offset < this.#firstSegmentOffset) return await this.#startAfresh(Math.max(offset, 0))
       // One that begins at the offset stays, empty: behind a hole that compaction left, only its name says where the log ends.
       const cut = this.#store.segments.findLast((segment) => segment.baseOffset <= offset)
       assert(cut !== undefined, 'the first segment begins below the offset')
@@ -624,7 +624,6 @@ export class LocalLog implements PartitionLog {
       files: this.#environment.platform.files,
       directory: this.directory,
       segments: this.#store.segments,
-      logStartOffset: this.#logStartOffset,
       upTo: this.#logEndOffset,
       snapshots,
     })
@@ -771,7 +770,7 @@ export class LocalLog implements PartitionLog {
     this.#requireOnline()
     assert(offset > this.#logEndOffset, 'the copy ends before the offset')
     try {
-      this.#store.roll(offset, this.#logEndOffset, this.#encodeProducers())
+      this.#store.roll(offset, this.#encodeProducers())
     } catch (error) {
       throw this.#unlessOutOfFiles(error)
     }

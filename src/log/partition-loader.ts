@@ -72,7 +72,6 @@ export async function loadPartition(options: LoadOptions): Promise<LoadedLog> {
     files,
     directory,
     segments,
-    logStartOffset,
     upTo: logEndOffset,
     snapshots,
   })

@@ -22,24 +22,25 @@ export function replayBatch(producers: ProducerState, view: BatchView): void {
 }
 
 /**
- * The producer state of a log that ends at `upTo`: the newest whole snapshot, and the headers of the batches after it.
- * `snapshotOffset`: that snapshot's; -1 when there is none.
+ * The producer state of a log that ends at `upTo`: the newest whole snapshot, and the headers of the batches after it, those
+ * below the log start included: a producer's last batch may be among them, and without it the snapshot's would pass for the
+ * last. For the same reason a snapshot that doesn't reach to the first segment counts for nothing: of a producer that is not
+ * known any sequence is taken, of one whose state is old the next one is refused for ever. `snapshotOffset`: of the one that
+ * was taken; -1: there was none.
  */
 export async function replayProducers(log: {
   readonly files: Files
   readonly directory: string
   readonly segments: readonly Segment[]
-  readonly logStartOffset: Offset
   readonly upTo: Offset
   /** Offsets of the snapshots in the folder, ascending. */
   readonly snapshots: readonly Offset[]
 }): Promise<{ readonly producers: ProducerState; readonly snapshotOffset: Offset }> {
   const producers = new ProducerState()
   const snapshotOffset = await loadNewestSnapshot(log, producers)
-  const from = Math.max(snapshotOffset, log.logStartOffset)
   for (const segment of log.segments) {
-    if (segment.endOffset <= from || segment.baseOffset >= log.upTo) continue
-    const position = segment.baseOffset >= from ? 0 : await segment.positionOf(from)
+    if (segment.endOffset <= snapshotOffset || segment.baseOffset >= log.upTo) continue
+    const position = segment.baseOffset >= snapshotOffset ? 0 : await segment.positionOf(snapshotOffset)
     await segment.scan(position, (view) => {
       if (view.baseOffset >= log.upTo) return false
       replayBatch(producers, view)
@@ -53,13 +54,15 @@ async function loadNewestSnapshot(
   log: {
     readonly files: Files
     readonly directory: string
+    readonly segments: readonly Segment[]
     readonly upTo: Offset
     readonly snapshots: readonly Offset[]
   },
   producers: ProducerState,
 ): Promise<Offset> {
+  const firstOffset = log.segments[0]?.baseOffset ?? log.upTo
   for (const offset of log.snapshots.toReversed()) {
-    if (offset > log.upTo) continue
+    if (offset > log.upTo || offset < firstOffset) continue
     const content = await log.files.readFile(join(log.directory, snapshotName(offset)), maxSnapshotBytes)
     const entries = content === undefined ? undefined : decodeProducerSnapshot(content)
     if (entries === undefined) continue

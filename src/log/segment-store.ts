@@ -169,9 +169,9 @@ export class SegmentStore {
 
   /**
    * Closes the active segment, unless it is empty, and begins the next at `baseOffset`. What that leaves to store, with
-   * the producers' `snapshot` at `snapshotOffset`, is the next sync's.
+   * the producers' `snapshot` there, is the next sync's.
    */
-  roll(baseOffset: Offset, snapshotOffset: Offset, snapshot: Buffer): void {
+  roll(baseOffset: Offset, snapshot: Buffer): void {
     if (!this.#hasFiles) {
       this.#createFiles(baseOffset)
       return
@@ -179,7 +179,7 @@ export class SegmentStore {
     const next = this.#createSegment(baseOffset) // the only step that may fail
     const old = this.active
     old.noteLargestTimestamp()
-    this.#rolled.push({ segment: old, snapshotOffset, snapshot })
+    this.#rolled.push({ segment: old, snapshotOffset: baseOffset, snapshot })
     this.#segments.push(next)
     this.#changedNames++
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { PartitionLog } from '../../../src/log/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import { BatchView } from '../../../src/protocol/index.ts'
-import { append, appended, batchOf, idempotent, openLog, openLogs, readAll } from './support.ts'
+import { append, appended, batchOf, directory, idempotent, openLog, openLogs, readAll } from './support.ts'
 
 async function start(host: SimulatedHost, simulation: Simulation) {
   const logs = await simulation.run(openLogs(host.platform))
@@ -118,6 +118,39 @@ describe('the state of producers survives', () => {
     expect(await send(log, 5)).toMatchObject({ ok: true, duplicate: false, baseOffset: 5 })
   })
 
+  test('a kill after the last of its records were deleted, behind the newest snapshot', async () => {
+    for (let count = 6; count < 20; count++) {
+      const { simulation, host, log } = await fresh()
+      for (let i = 0; i < count; i++) await send(log, i)
+      await append(log, batchOf(1, 'of another', idempotent(8, 0, 0)))
+      await simulation.run(log.flush())
+      await simulation.run(log.deleteRecordsBefore(count, count + 1))
+      host.kill()
+      host.restart()
+      const again = await start(host, simulation)
+      expect(again.log.logStartOffset).toBe(count)
+      expect(await send(again.log, count - 1)).toMatchObject({ duplicate: true, baseOffset: count - 1 })
+      expect(await send(again.log, count)).toMatchObject({ ok: true, duplicate: false, baseOffset: count + 1 })
+    }
+  })
+
+  test('a truncation to where the first segment begins, from which older ones were deleted', async () => {
+    const { simulation, host, logs, log } = await fresh()
+    for (let i = 0; i < 12; i++) await send(log, i)
+    await simulation.run(log.flush())
+    log.setHighWatermark(12)
+    await simulation.run(log.deleteRecordsBefore(9, 12))
+    await simulation.run(logs.enforceRetention())
+    const files = await simulation.run(host.platform.files.list(`${directory}/orders-0`))
+    const firstOffset = Math.min(
+      ...files!.filter(({ name }) => /^\d+\.log$/.test(name)).map(({ name }) => Number.parseInt(name, 10)),
+    )
+    expect(firstOffset).toBeGreaterThan(0)
+    await simulation.run(log.truncateTo(firstOffset))
+    expect(log.logEndOffset).toBe(firstOffset)
+    expect(log.activeProducers()).toMatchObject([{ producerId: 7, lastSequence: firstOffset - 1 }])
+  })
+
   test('being a follower', async () => {
     const leader = await fresh()
     for (let i = 0; i < 6; i++) appended(leader.log, batchOf(1, `s${i}`, idempotent(7, 0, i)))
@@ -126,6 +159,27 @@ describe('the state of producers survives', () => {
     expect(await send(follower.log, 5)).toMatchObject({ duplicate: true, baseOffset: 5 })
     expect(await send(follower.log, 6)).toMatchObject({ ok: true, baseOffset: 6 })
   })
+})
+
+test('what a crash took together with its deletion leaves no older state of its producer', async () => {
+  let lost = 0
+  for (let seed = 0; seed < 20; seed++) {
+    const simulation = createSimulation({ seed })
+    const host = simulation.host('a')
+    const keys = { 'internal.segment.bytes': 500, 'flush.messages': 1_000_000 }
+    const log = await simulation.run(openLog(await simulation.run(openLogs(host.platform)), keys))
+    for (let i = 0; i < 7; i++) await send(log, i)
+    await simulation.run(log.flush())
+    for (let i = 7; i < 12; i++) await send(log, i)
+    await simulation.run(log.deleteRecordsBefore(12, 12))
+    host.crash()
+    host.restart()
+    const again = await simulation.run(openLog(await simulation.run(openLogs(host.platform)), keys))
+    expect([again.logStartOffset, again.logEndOffset]).toEqual([12, 12])
+    if (again.activeProducers().length === 0) lost++
+    expect(await send(again, 12), `seed ${seed}`).toMatchObject({ ok: true, baseOffset: 12 })
+  }
+  expect(lost).toBeGreaterThan(0)
 })
 
 test('a producer that wrote nothing for producer.id.expiration.ms is forgotten', async () => {
