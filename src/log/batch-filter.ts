@@ -33,7 +33,7 @@ export interface DirtyKeys {
 export interface FilterOptions {
   readonly keys: DirtyKeys
   readonly config: TopicConfig
-  /** Last batches of the producers that may still write, by id. */
+  /** Last committed batches of the producers that may still write, by id. */
   readonly producers: ReadonlyMap<number, LastBatch>
   /** Where the cleaning ends; exclusive. */
   readonly upTo: Offset
@@ -178,6 +178,7 @@ export class BatchFilter {
     if (view.producerId < 0) return false
     const last = this.#options.producers.get(view.producerId)
     if (last === undefined) return false
+    if (last.lastOffset === undefined) return !view.isControl
     return last.lastOffset < 0
       ? view.isControl && view.producerEpoch === last.producerEpoch
       : view.lastOffset === last.lastOffset

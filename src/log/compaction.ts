@@ -19,7 +19,7 @@ export interface LogInCleaning extends CleanableLog {
   readonly directory: string
   /** Aborted when the log needs its segments for something else: the cleaning ends at the next moment. */
   readonly signal: AbortSignal
-  /** Last batches of the producers that may still write, by id. */
+  /** Last committed batches of the producers that may still write, by id. */
   lastBatches(): ReadonlyMap<number, LastBatch>
   /** Makes sure, durably, that a start after a crash doesn't check what lies below `offset`, where compaction leaves holes. */
   confirmRecoveryPoint(offset: Offset): Promise<void>

@@ -35,11 +35,11 @@ interface Producer {
   coordinatorEpoch: number
 }
 
-/** The last batch that is remembered of a producer. */
+/** The last batch of a producer that is committed. */
 export interface LastBatch {
   readonly producerEpoch: ProducerEpoch
-  /** Inclusive; -1 when only the epoch is known. */
-  readonly lastOffset: Offset
+  /** Inclusive; -1 when only the epoch is known; undefined when so much came after it that it isn't remembered. */
+  readonly lastOffset: Offset | undefined
 }
 
 /** What a snapshot holds of one batch that is remembered. Field order is the file's. */
@@ -180,11 +180,12 @@ export class ProducerState {
     return entries
   }
 
-  /** By producer id. */
-  lastBatches(): ReadonlyMap<number, LastBatch> {
+  /** By producer id. What lies at the high watermark or above may yet be truncated. */
+  lastBatches(highWatermark: Offset): ReadonlyMap<number, LastBatch> {
     const last = new Map<number, LastBatch>()
     for (const [producerId, { epoch: producerEpoch, batches }] of this.#producers) {
-      last.set(producerId, { producerEpoch, lastOffset: batches.at(-1)?.lastOffset ?? -1 })
+      const committed = batches.findLast(({ lastOffset }) => lastOffset < highWatermark)
+      last.set(producerId, { producerEpoch, lastOffset: batches.length === 0 ? -1 : committed?.lastOffset })
     }
     return last
   }

@@ -318,6 +318,36 @@ describe('an idempotent producer', () => {
   })
 })
 
+describe('batches that a leader has not committed', () => {
+  /** Of the records before, only `keep` has no newer one. */
+  async function appendBefore(uncommitted: number): Promise<void> {
+    await start()
+    await put(['keep=1'], { producer: [9, 2, 0] })
+    await put(['a=1'], { producer: [9, 2, 1] })
+    await put(['a=2'])
+    await roll()
+    const committed = log.logEndOffset
+    for (let i = 0; i < uncommitted; i++) await put([`u${i}=1`], { producer: [9, 2, 2 + i] })
+    await simulation.run(log.flush())
+    log.setHighWatermark(committed)
+  }
+
+  test.each([1, 7])(
+    'don’t let the committed one before %i of them go: they may yet be truncated',
+    async (uncommitted) => {
+      await appendBefore(uncommitted)
+      const { highWatermark } = log
+      await clean()
+      expect((await contents()).slice(0, 3)).toEqual(['0:keep=1', '2:a=2', '3:filler=xxxx'])
+      await simulation.run(log.truncateTo(highWatermark))
+      const other = await simulation.run(openLog(logs, compacted, 1))
+      for (const batch of await simulation.run(readAll(log))) other.appendAsFollower(batch)
+      expect(other.activeProducers()).toMatchObject([{ producerId: 9, lastSequence: 1 }])
+      expect(log.activeProducers()).toEqual(other.activeProducers())
+    },
+  )
+})
+
 describe('a transaction marker', () => {
   test('stays while a batch of its transaction does, and for delete.retention.ms after', async () => {
     const keys = { ...compacted, 'delete.retention.ms': 10_000 }
