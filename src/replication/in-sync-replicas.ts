@@ -52,6 +52,8 @@ export class InSyncReplicas {
   readonly #epochStartOffset: Offset
   #replicas: readonly BrokerId[]
   #committed: readonly BrokerId[]
+  /** Out of the ISR, and may be elected all the same: they have all that is committed (KIP-966). */
+  #eligible: readonly BrokerId[]
   #partitionEpoch: PartitionEpoch
   /** Elected though it may lack what was acknowledged; over once the controller knows that this leader took that on. */
   #isRecovering: boolean
@@ -63,6 +65,7 @@ export class InSyncReplicas {
     this.#epochStartOffset = epochStartOffset
     this.#replicas = image.replicas
     this.#committed = image.isr
+    this.#eligible = image.elr
     this.#partitionEpoch = image.partitionEpoch
     this.#isRecovering = image.leaderRecoveryState === 'recovering'
     // Members begin with a whole lag time to show themselves.
@@ -104,11 +107,15 @@ export class InSyncReplicas {
     return epoch === -1 ? undefined : epoch
   }
 
-  /** The lowest log start over this leader and the followers that `isAlive`. */
+  /**
+   * The lowest log start over this leader and the followers that `isAlive`, or that may lead before they follow again: those
+   * would bring back what was deleted.
+   */
   lowWatermark(localLogStartOffset: Offset, isAlive: (replica: BrokerId) => boolean): Offset {
+    const mayLead = [...this.maximal, ...this.#eligible]
     let lowest = localLogStartOffset
     for (const replica of this.#replicas) {
-      if (replica === this.#localId || !isAlive(replica)) continue
+      if (replica === this.#localId || (!isAlive(replica) && !mayLead.includes(replica))) continue
       lowest = Math.min(lowest, this.#followers.get(replica)?.logStartOffset ?? 0)
     }
     return lowest
@@ -120,6 +127,7 @@ export class InSyncReplicas {
     if (image.partitionEpoch <= this.#partitionEpoch) return
     this.#partitionEpoch = image.partitionEpoch
     this.#committed = image.isr
+    this.#eligible = image.elr
     this.#isRecovering = image.leaderRecoveryState === 'recovering'
     this.#wanted = undefined
   }

@@ -272,7 +272,7 @@ export class Partition implements LogListener {
 
   /**
    * Moves the log start up to `beforeOffset`, or to the high watermark for -1; nothing happens when it is there already.
-   * Durable here when it resolves, and every follower that `isAlive` has done the same. Never rejects.
+   * Durable here when it resolves, and every follower that `isAlive` or may come to lead has done the same. Never rejects.
    */
   async deleteRecords(
     beforeOffset: Offset | -1,

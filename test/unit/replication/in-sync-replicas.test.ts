@@ -126,11 +126,24 @@ describe('InSyncReplicas', () => {
   })
 
   test('the low watermark is the lowest log start of who is alive', () => {
-    const replicas = led()
+    const replicas = led([1, 2])
     replicas.onFetch({ ...fetch(b, 120), logStartOffset: 30 }, 120, 1)
     expect(replicas.lowWatermark(50, anyone)).toBe(0) // nothing is known of c
     expect(replicas.lowWatermark(50, (replica) => replica === b)).toBe(30)
     expect(replicas.lowWatermark(20, (replica) => replica === b)).toBe(20)
+  })
+
+  test('the low watermark counts who is not alive and may lead without being in sync again', () => {
+    const replicas = new InSyncReplicas(image([1, 2], 7, { elr: [c] }), leader, 100, 0)
+    const nobody = () => false
+    replicas.onFetch({ ...fetch(b, 120), logStartOffset: 30 }, 120, 1)
+    expect(replicas.lowWatermark(50, nobody)).toBe(0)
+    replicas.onFetch({ ...fetch(c, 110), logStartOffset: 20 }, 120, 1)
+    expect(replicas.lowWatermark(50, nobody)).toBe(20)
+    replicas.applyImage(image([1], 8, { elr: [b] }))
+    expect(replicas.lowWatermark(50, nobody)).toBe(30)
+    replicas.applyImage(image([1], 9))
+    expect(replicas.lowWatermark(50, nobody)).toBe(50)
   })
 
   test('a leader out of the ISR says once that it leads with what it has', () => {
