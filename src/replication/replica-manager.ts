@@ -256,7 +256,7 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #tellResigned(partition: Partition, leaderEpoch: LeaderEpoch): void {
-    this.#isrChanges.forget(partition.log.topicId, partition.partition)
+    this.#isrChanges.forget(partition.log.topicId, partition.partition, leaderEpoch)
     for (const listener of this.#listeners) listener.onResigned(partition.topic, partition.partition, leaderEpoch)
   }
 

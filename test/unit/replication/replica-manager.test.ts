@@ -3,7 +3,14 @@ import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '.
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { MetadataDelta, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
-import { type FetchRequest, ReplicaManager, ReplicationQuotas } from '../../../src/replication/index.ts'
+import {
+  type AskForIsrs,
+  type FetchRequest,
+  type IsrAnswer,
+  type IsrChangeRequest,
+  ReplicaManager,
+  ReplicationQuotas,
+} from '../../../src/replication/index.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
@@ -36,6 +43,7 @@ const delta = (changes: Partial<MetadataDelta>) => deltaOn(image, changes)
 function setUp(
   openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log,
   topicConfig: Partial<TopicConfig> = {},
+  askForIsrs: AskForIsrs = async () => [],
 ) {
   const log = new FakeLog()
   const time = new ManualTime()
@@ -46,7 +54,7 @@ function setUp(
     logger: silentLogger,
     localId: self,
     brokerEpoch: () => 5 as BrokerEpoch,
-    askForIsrs: async () => [],
+    askForIsrs,
     maxLagMs: 30_000,
     fetching: {
       listenerName: 'PLAINTEXT',
@@ -262,6 +270,36 @@ test('ReplicaManager tells coordinators of leaderships that came, went and were 
   await turn()
   manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
   expect(seen).toEqual(['leads orders-0 in 0', 'resigned orders-0 in 0', 'deleted orders'])
+})
+
+test('ReplicaManager says that a leader has recovered, also where its leader epoch moved before that was answered', async () => {
+  const asked: { change: IsrChangeRequest; answer: (answer: IsrAnswer) => void }[] = []
+  const { time, manager } = setUp(undefined, undefined, async ([change]) => [
+    await new Promise<IsrAnswer>((answer) => asked.push({ change: change!, answer })),
+  ])
+  const become = (leaderEpoch: number, partitionEpoch: number) => {
+    const partition = {
+      ...orders.partitions[0]!,
+      replicas: [self, 2 as BrokerId],
+      leaderEpoch: leaderEpoch as LeaderEpoch,
+      partitionEpoch: partitionEpoch as PartitionEpoch,
+      leaderRecoveryState: 'recovering' as const,
+    }
+    const topic = { ...orders, partitions: [partition] }
+    const changedTopics = new Map([[ordersId, { topic, partitions: new Set([0]) }]])
+    manager.applyDelta(delta({ changedTopics }), imageOfTopics([topic]))
+  }
+  become(3, 4)
+  await manager.whenOpened()
+  time.advance(0)
+  become(4, 6)
+  asked[0]!.answer({ ok: false, reason: 'outdated' })
+  await turn()
+  time.advance(0)
+  expect(asked.map(({ change }) => [change.leaderEpoch, change.partitionEpoch])).toEqual([
+    [3, 4],
+    [4, 6],
+  ])
 })
 
 test('ReplicaManager gives logs their new settings in one go, those of all topics when a broker has new ones', async () => {
