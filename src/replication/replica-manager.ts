@@ -320,6 +320,7 @@ export class ReplicaManager implements ReplicaService {
     this.#hosted.delete(name)
     const { partition } = hosted
     if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    if (partition !== undefined) this.#fetchers.unfollow(partition)
     void this.#background.add(() => this.#removeLog(name, hosted))
   }
 

@@ -50,7 +50,7 @@ function setUp(
   const deleted: string[] = []
   const updates: string[][] = []
   const manager = new ReplicaManager({
-    platform: { clock: time, timers: time } as unknown as Platform,
+    platform: { clock: time, timers: time, random: { float: () => 0 } } as unknown as Platform,
     logger: silentLogger,
     localId: self,
     brokerEpoch: () => 5 as BrokerEpoch,
@@ -292,6 +292,27 @@ function replicated(changes: Partial<PartitionImage> = {}) {
   const changedTopics = new Map([[ordersId, { topic, partitions: new Set([0]) }]])
   return { delta: delta({ changedTopics }), image: { ...base, cluster: { ...base.cluster, broker } } }
 }
+
+test.each([
+  ['whose topic is deleted', (topic: TopicImage) => delta({ deletedTopics: new Map([[ordersId, topic]]) })],
+  [
+    'that moves to other brokers',
+    (topic: TopicImage) => {
+      const moved = { ...topic, partitions: topic.partitions.map((each) => ({ ...each, replicas: [other] })) }
+      return delta({ changedTopics: new Map([[ordersId, { topic: moved, partitions: new Set([0]) }]]) })
+    },
+  ],
+])('ReplicaManager fetches a partition no more %s', async (_case, removal) => {
+  const { time, manager } = setUp()
+  const step = replicated({ leader: other, isr: [other] })
+  manager.applyDelta(step.delta, step.image)
+  await manager.whenOpened()
+  await turn()
+  expect(time.pendingCount).toBe(1) // the next try to reach the leader
+  manager.applyDelta(removal(step.image.topics.byName('orders')!), image)
+  await turn()
+  expect(time.pendingCount).toBe(0)
+})
 
 test('ReplicaManager says that a leader has recovered, also where its leader epoch moved before that was answered', async () => {
   const { asked, askForIsrs } = controller()
