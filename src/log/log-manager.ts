@@ -420,7 +420,8 @@ class DirectoryLogManager implements LogManager {
    * without records has nothing on disk, so that only the metadata tells it from one that is missing.
    */
   #checkCanBeNew(name: string, { isNew, directoryId }: LogSpec, assigned: LogDirectory | undefined): void {
-    if (this.#unopened.size > 0 && isNew !== true && (assigned === undefined || this.#moves.isCopied(name))) {
+    const mayBeElsewhere = assigned === undefined || assigned.hasMove(name) || this.#moves.isCopied(name)
+    if (this.#unopened.size > 0 && isNew !== true && mayBeElsewhere) {
       this.#missing.add(name)
       throw missingLog(name, [...this.#unopened.keys()])
     }

@@ -85,8 +85,8 @@ export class LogMoves {
     for (const directory of this.#directories) {
       for (const [name, copy] of [...directory.copies]) {
         const isNoted = this.#directories.some((holder) => {
-          const log = holder.logs.get(name)
-          return holder.movesInto(name, copy) && (log === undefined || log.topicId === copy.topicId)
+          const isThere = holder.faults.has(name) || holder.logs.get(name)?.topicId === copy.topicId
+          return isThere && holder.movesInto(name, copy)
         })
         const isUnknown = !knowsAll && !this.#directories.some(({ logs, faults }) => logs.has(name) || faults.has(name))
         const isOnlyOne = this.#directories.find(({ copies }) => copies.has(name)) === directory

@@ -91,6 +91,21 @@ describe('a partition of which there is no log in the directories that could be 
     await expect(get(2, { directoryId })).rejects.toThrow('orders-2')
   })
 
+  test('is offline where it moved into the missing one, of which the metadata was not told', async () => {
+    const directoryId = idOf(a)
+    const before = await simulation.run(readAll(logs.get('orders', 0)!))
+    expect(await simulation.run(logs.move('orders', 0, b))).toBe('moving')
+    await simulation.runUntil(() => homeOf(0).join() === b)
+    await simulation.runFor(1000)
+    await restart([b])
+    await expect(get(0, { directoryId })).rejects.toThrow('orders-0')
+    await restart()
+    expect(await simulation.run(readAll(await get(0)))).toEqual(before)
+    await simulation.run(logs.delete('orders', 0))
+    await restart([b])
+    expect((await get(0, { directoryId })).logEndOffset).toBe(0)
+  })
+
   test('is made if it is new', async () => {
     await restart([b])
     const log = await get(3, { isNew: true })
