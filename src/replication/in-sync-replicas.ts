@@ -58,13 +58,15 @@ export class InSyncReplicas {
   #wanted: WantedIsr | undefined
   readonly #followers = new Map<BrokerId, Follower>()
 
-  constructor(image: PartitionImage, localId: BrokerId, epochStartOffset: Offset, nowMs: number) {
+  /** `asked`: wanted before the log was opened anew, and not answered. It is under way still unless the state has changed since. */
+  constructor(image: PartitionImage, localId: BrokerId, epochStartOffset: Offset, nowMs: number, asked?: WantedIsr) {
     this.#localId = localId
     this.#epochStartOffset = epochStartOffset
     this.#replicas = image.replicas
     this.#committed = image.isr
     this.#partitionEpoch = image.partitionEpoch
     this.#isRecovering = image.leaderRecoveryState === 'recovering'
+    if (asked?.partitionEpoch === image.partitionEpoch) this.#wanted = asked
     // Members begin with a whole lag time to show themselves.
     for (const replica of image.isr) if (replica !== localId) this.#followers.set(replica, unknownFollower(nowMs))
   }

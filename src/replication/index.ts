@@ -15,7 +15,7 @@
  *   error, never a false acknowledgement.
  * - A duplicate waits for its original's offset just as the original does.
  * - The high watermark counts the *maximal* ISR, the committed one and the one that was asked for: either may be true, and whoever
- *   may be elected has every record that is committed.
+ *   may be elected has every record that is committed. What was asked for outlives a log that fails and is opened anew.
  * - A follower's fetch offset is its acknowledgement: it asks for more only when what it appended is on disk (where
  *   acknowledgements wait for that). Failed and refused fetches say nothing.
  * - What a leader sent counts only while the follower follows it in the epoch in which it asked.

@@ -55,9 +55,11 @@ export class IsrChanges {
     this.#schedule(0)
   }
 
-  /** The partition's leadership here has ended. */
-  forget(topicId: Uuid, partition: number): void {
-    this.#pending.delete(`${topicId}-${partition}`)
+  /** The partition's leadership here in `leaderEpoch` has ended. What is asked for in a later one stays: it may come before this. */
+  forget(topicId: Uuid, partition: number, leaderEpoch: LeaderEpoch): void {
+    const key = `${topicId}-${partition}`
+    const change = this.#pending.get(key)
+    if (change !== undefined && change.request.leaderEpoch <= leaderEpoch) this.#pending.delete(key)
   }
 
   stop(): void {

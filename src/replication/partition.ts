@@ -40,6 +40,8 @@ export interface PartitionOptions {
   readonly log: PartitionLog
   /** The log was put in place of another, in the same leader epoch: readers may be at offsets, and know epochs, of the one before. */
   readonly wasEmptied: boolean
+  /** What was asked for, and not answered, before the log was opened anew: it may be the ISR. Its answer goes to `onIsrAnswer` too. */
+  readonly askedIsr?: WantedIsr | undefined
   /** The topic's min.insync.replicas now. */
   readonly minInSyncReplicas: () => number
   /** Whether the broker may join an ISR with the run of which it last fetched. */
@@ -69,6 +71,7 @@ export class Partition implements LogListener {
   isThrottledAsLeader: boolean = false
   /** Likewise in `follower.replication.throttled.replicas`. */
   isThrottledAsFollower: boolean = false
+  readonly #askedIsr: WantedIsr | undefined
   readonly #localId: BrokerId
   readonly #platform: Platform
   readonly #minInSyncReplicas: () => number
@@ -106,6 +109,7 @@ export class Partition implements LogListener {
     this.partition = options.partition
     this.log = options.log
     this.wasEmptied = options.wasEmptied
+    this.#askedIsr = options.askedIsr
     this.#localId = options.localId
     this.#platform = options.platform
     this.#minInSyncReplicas = options.minInSyncReplicas
@@ -193,7 +197,7 @@ export class Partition implements LogListener {
     this.#leaderEpoch = image.leaderEpoch
     this.log.assignEpochStart(image.leaderEpoch)
     const nowMs = this.#platform.clock.monotonic()
-    this.#inSync = new InSyncReplicas(image, this.#localId, this.log.logEndOffset, nowMs)
+    this.#inSync = new InSyncReplicas(image, this.#localId, this.log.logEndOffset, nowMs, this.#askedIsr)
     if (this.#inSync.recover()) this.#wantIsr(this.#inSync)
     this.#maybeAdvanceHighWatermark()
   }

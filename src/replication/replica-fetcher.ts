@@ -413,7 +413,8 @@ export class ReplicaFetcher {
   #onPartitionFault(followed: Followed, error: unknown): void {
     this.#delay(followed)
     if (error instanceof StorageError) {
-      this.#followed.delete(nameOf(followed.partition)) // its log is offline, which the log has told
+      // Its log is offline, which the log has told. By now the partition may have another one.
+      if (this.#isFollowed(followed)) this.#followed.delete(nameOf(followed.partition))
       return
     }
     const isDamage = error instanceof CorruptBatchError

@@ -23,7 +23,7 @@ import type { Logger } from '../telemetry/index.ts'
 import { BackgroundWork } from './background-work.ts'
 import { DelayedFetch, type WatchedPartition } from './delayed-fetch.ts'
 import { Fetchers, type FetchersOptions } from './fetchers.ts'
-import type { WantedIsr } from './in-sync-replicas.ts'
+import type { IsrAnswer, WantedIsr } from './in-sync-replicas.ts'
 import { type AskForIsrs, IsrChanges } from './isr-changes.ts'
 import { Partition } from './partition.ts'
 import type { ReplicationQuotas } from './replication-quota.ts'
@@ -100,6 +100,8 @@ interface Hosted {
   readonly isNew: boolean
   /** See `PartitionOptions.wasEmptied`. */
   readonly wasEmptied: boolean
+  /** Asked of the controller, and not answered; outlives the log's failure. */
+  askedIsr: WantedIsr | undefined
   /** Settles when `partition` is there, or can't be: `failure` then tells why. */
   readonly opened: Promise<void>
   failure: Error | undefined
@@ -213,6 +215,7 @@ export class ReplicaManager implements ReplicaService {
       partition: undefined,
       isNew,
       wasEmptied: before !== undefined,
+      askedIsr: undefined,
       failure: undefined,
       opened: opening.promise,
     }
@@ -245,9 +248,10 @@ export class ReplicaManager implements ReplicaService {
       platform: this.#options.platform,
       log,
       wasEmptied: hosted.wasEmptied,
+      askedIsr: hosted.askedIsr,
       minInSyncReplicas: () => hosted.config.minInSyncReplicas,
       mayJoinIsr: (replica, brokerEpoch) => this.#mayJoinIsr(replica, brokerEpoch),
-      onIsrWanted: (partition, wanted) => this.#askForIsr(hosted.topicId, partition, wanted),
+      onIsrWanted: (partition, wanted) => this.#askForIsr(name, partition, wanted),
       onFault: (error) => this.#options.logger.error({ partition: name, error }, 'request failed in a partition'),
     })
     this.#setThrottles(hosted.partition, hosted.config)
@@ -273,7 +277,7 @@ export class ReplicaManager implements ReplicaService {
   }
 
   #tellResigned(partition: Partition, leaderEpoch: LeaderEpoch): void {
-    this.#isrChanges.forget(partition.log.topicId, partition.partition)
+    this.#isrChanges.forget(partition.log.topicId, partition.partition, leaderEpoch)
     for (const listener of this.#listeners) listener.onResigned(partition.topic, partition.partition, leaderEpoch)
   }
 
@@ -285,21 +289,29 @@ export class ReplicaManager implements ReplicaService {
     return brokerEpoch === undefined || brokerEpoch === broker.brokerEpoch
   }
 
-  #askForIsr(topicId: Uuid, partition: Partition, wanted: WantedIsr): void {
+  #askForIsr(name: string, partition: Partition, wanted: WantedIsr): void {
     const { localId, brokerEpoch } = this.#options
+    const hosted = this.#hosted.get(name)
+    if (hosted?.partition !== partition) return
+    hosted.askedIsr = wanted
     const epochOf = (replica: BrokerId) => (replica === localId ? brokerEpoch() : partition.brokerEpochOf(replica))
     const request = {
-      topicId,
+      topicId: hosted.topicId,
       partition: partition.partition,
       leaderEpoch: partition.leaderEpoch,
       partitionEpoch: wanted.partitionEpoch,
       isr: wanted.isr.map((brokerId) => ({ brokerId, brokerEpoch: epochOf(brokerId) ?? null })),
     }
-    this.#options.logger.info(
-      { partition: partitionName(partition.topic, partition.partition), ...wanted },
-      'isr wanted',
-    )
-    this.#isrChanges.request(request, (answer) => partition.onIsrAnswer(wanted, answer))
+    this.#options.logger.info({ partition: name, ...wanted }, 'isr wanted')
+    this.#isrChanges.request(request, (answer) => this.#onIsrAnswer(name, wanted, answer))
+  }
+
+  /** Also of what was asked for before the partition's log was opened anew. */
+  #onIsrAnswer(name: string, wanted: WantedIsr, answer: IsrAnswer): void {
+    const hosted = this.#hosted.get(name)
+    if (hosted?.askedIsr !== wanted) return
+    hosted.askedIsr = undefined
+    hosted.partition?.onIsrAnswer(wanted, answer)
   }
 
   /** Looks at the followers' lag twice within the time that they may have. */
@@ -325,6 +337,7 @@ export class ReplicaManager implements ReplicaService {
     this.#hosted.delete(name)
     const { partition } = hosted
     if (partition?.isLeader) this.#tellResigned(partition, partition.leaderEpoch)
+    if (partition !== undefined) this.#fetchers.unfollow(partition)
     void this.#background.add(() => this.#removeLog(name, hosted))
   }
 
@@ -368,7 +381,8 @@ export class ReplicaManager implements ReplicaService {
       const topic = image.topics.byId(hosted.topicId)
       if (hosted.partition !== undefined) this.#fetchers.unfollow(hosted.partition)
       hosted.partition?.remove()
-      if (topic !== undefined) this.#open(name, topic, hosted.image, image, hosted.isNew)
+      // Whether the controller has made it so by now isn't known: the high watermark counts it until that is.
+      if (topic !== undefined) this.#open(name, topic, hosted.image, image, hosted.isNew).askedIsr = hosted.askedIsr
     }
   }
 

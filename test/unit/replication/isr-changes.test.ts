@@ -6,11 +6,13 @@ import { silentLogger } from '../../../src/telemetry/index.ts'
 import { turn } from '../../support/condition.ts'
 import { ManualTime } from '../../support/manual-time.ts'
 
+const leaderEpoch = 1 as LeaderEpoch
+
 function change(partition: number, partitionEpoch = 0): IsrChangeRequest {
   return {
     topicId: 'AAAAAAAAAAAAAAAAAAAAAQ' as Uuid,
     partition,
-    leaderEpoch: 1 as LeaderEpoch,
+    leaderEpoch,
     partitionEpoch: partitionEpoch as PartitionEpoch,
     isr: [{ brokerId: 1 as BrokerId, brokerEpoch: null }],
   }
@@ -94,7 +96,7 @@ test('IsrChanges asks for the latest change of a partition only', async () => {
 test('IsrChanges forgets a partition that is not led any more, and everything when it stops', async () => {
   const { changes, asked, answers, request, pass } = setUp()
   request(0)
-  changes.forget(change(0).topicId, 0)
+  changes.forget(change(0).topicId, 0, leaderEpoch)
   await pass(1000)
   expect(asked).toEqual([])
   request(1)
@@ -104,4 +106,12 @@ test('IsrChanges forgets a partition that is not led any more, and everything wh
   request(2)
   await pass(1000)
   expect([asked.length, answers]).toEqual([1, []])
+})
+
+test('IsrChanges keeps what a later leadership asked for when it hears that the one before has ended', async () => {
+  const { changes, asked, request, pass } = setUp()
+  request(0)
+  changes.forget(change(0).topicId, 0, (leaderEpoch - 1) as LeaderEpoch)
+  await pass(0)
+  expect(asked.map((each) => each.changes)).toEqual([[change(0)]])
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
+import { StorageError } from '../../../src/log/index.ts'
 import { KafkaServer } from '../../../src/network/index.ts'
 import { createSimulation } from '../../../src/platform/simulated/index.ts'
 import { apis, encodeResponse, type FetchResponse, type MessageInput } from '../../../src/protocol/index.ts'
@@ -16,8 +17,17 @@ const [leaderId, localId] = [2 as BrokerId, 1 as BrokerId]
 
 type PartitionAnswer = MessageInput<typeof FetchResponse>['responses'][number]['partitions'][number]
 
+interface Started {
+  readonly fetcher: ReplicaFetcher
+  readonly partition: Partition
+  readonly partitionOf: (log: FakeLog) => Partition
+}
+
 /** A fetcher of one partition with 10 records, whose leader answers every fetch in the same way. */
-async function setUp(answer: Pick<PartitionAnswer, 'divergingEpoch'>) {
+async function setUp(
+  answer: Pick<PartitionAnswer, 'divergingEpoch'>,
+  { log = new FakeLog(), begin }: { log?: FakeLog; begin?: (started: Started) => Promise<void> } = {},
+) {
   const simulation = createSimulation({ seed: 1 })
   const leader = simulation.host('leader').platform
   let fetches = 0
@@ -50,29 +60,32 @@ async function setUp(answer: Pick<PartitionAnswer, 'divergingEpoch'>) {
   })
   await simulation.run(server.listen({ name: 'PLAINTEXT', host: 'leader', port: 9092 }))
   const { platform } = simulation.host('follower')
-  const log = new FakeLog()
   log.logEndOffset = 10
-  const partition = new Partition({
-    topic: 'orders',
-    partition: 0,
-    localId,
-    platform,
-    log,
-    wasEmptied: false,
-    minInSyncReplicas: () => 1,
-    mayJoinIsr: () => true,
-    onIsrWanted: () => undefined,
-    onFault: () => undefined,
-  })
-  partition.applyImage({
-    partition: 0,
-    replicas: [leaderId, localId],
-    isr: [leaderId],
-    leader: leaderId,
-    leaderEpoch,
-    partitionEpoch: 0 as PartitionEpoch,
-    ...settledReplicas,
-  })
+  const partitionOf = (itsLog: FakeLog) => {
+    const partition = new Partition({
+      topic: 'orders',
+      partition: 0,
+      localId,
+      platform,
+      log: itsLog,
+      wasEmptied: false,
+      minInSyncReplicas: () => 1,
+      mayJoinIsr: () => true,
+      onIsrWanted: () => undefined,
+      onFault: () => undefined,
+    })
+    partition.applyImage({
+      partition: 0,
+      replicas: [leaderId, localId],
+      isr: [leaderId],
+      leader: leaderId,
+      leaderEpoch,
+      partitionEpoch: 0 as PartitionEpoch,
+      ...settledReplicas,
+    })
+    return partition
+  }
+  const partition = partitionOf(log)
   const fetcher = new ReplicaFetcher({
     platform,
     logger: silentLogger,
@@ -91,6 +104,7 @@ async function setUp(answer: Pick<PartitionAnswer, 'divergingEpoch'>) {
     },
   })
   fetcher.follow(topicId, partition, leaderEpoch)
+  await begin?.({ fetcher, partition, partitionOf })
   await simulation.runFor(1000)
   fetcher.stop()
   return { fetches: () => fetches, log }
@@ -107,4 +121,23 @@ test('a replica is cut where its leader says', async () => {
   const { fetches, log } = await setUp({ divergingEpoch: { epoch: 0, endOffset: 7 } })
   expect(log.logEndOffset).toBe(7)
   expect(fetches()).toBeLessThan(10)
+})
+
+test('a replica whose log was opened anew is followed, also when the log before it fails only then', async () => {
+  const log = new FakeLog()
+  const sync = Promise.withResolvers<void>()
+  log.flush = () => sync.promise
+  const { fetches } = await setUp(
+    { divergingEpoch: { epoch: -1, endOffset: -1 } },
+    {
+      log,
+      begin: async ({ fetcher, partition, partitionOf }) => {
+        fetcher.unfollow(partition)
+        fetcher.follow(topicId, partitionOf(new FakeLog()), leaderEpoch)
+        sync.reject(new StorageError('offline', '/data'))
+        await sync.promise.catch(() => undefined)
+      },
+    },
+  )
+  expect(fetches()).toBeGreaterThan(0)
 })

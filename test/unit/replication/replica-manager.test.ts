@@ -8,10 +8,13 @@ import {
   zeroUuid,
 } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
-import type { MetadataDelta, TopicImage } from '../../../src/metadata/index.ts'
+import type { BrokerImage, MetadataDelta, PartitionImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
 import {
+  type AskForIsrs,
   type FetchRequest,
+  type IsrAnswer,
+  type IsrChangeRequest,
   type ReplicaLogs,
   ReplicaManager,
   ReplicationQuotas,
@@ -48,17 +51,18 @@ const delta = (changes: Partial<MetadataDelta>) => deltaOn(image, changes)
 function setUp(
   openLog: (log: FakeLog, spec: Parameters<ReplicaLogs['getOrCreate']>[0]) => Promise<FakeLog> = async (log) => log,
   topicConfig: Partial<TopicConfig> = {},
+  askForIsrs: AskForIsrs = async () => [],
 ) {
   const log = new FakeLog()
   const time = new ManualTime()
   const deleted: string[] = []
   const updates: string[][] = []
   const manager = new ReplicaManager({
-    platform: { clock: time, timers: time } as unknown as Platform,
+    platform: { clock: time, timers: time, random: { float: () => 0 } } as unknown as Platform,
     logger: silentLogger,
     localId: self,
     brokerEpoch: () => 5 as BrokerEpoch,
-    askForIsrs: async () => [],
+    askForIsrs,
     maxLagMs: 30_000,
     fetching: {
       listenerName: 'PLAINTEXT',
@@ -313,6 +317,95 @@ test('ReplicaManager tells coordinators of leaderships that came, went and were 
   await turn()
   manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), image)
   expect(seen).toEqual(['leads orders-0 in 0', 'resigned orders-0 in 0', 'deleted orders'])
+})
+
+/** A controller whose answers the test gives. */
+function controller() {
+  const asked: { change: IsrChangeRequest; answer: (answer: IsrAnswer) => void }[] = []
+  const askForIsrs: AskForIsrs = async ([change]) => [
+    await new Promise<IsrAnswer>((answer) => asked.push({ change: change!, answer })),
+  ]
+  return { asked, askForIsrs }
+}
+
+const other = 2 as BrokerId
+
+/** The topic with a replica on another broker, which isn't in the ISR, and the step that brings it. */
+function replicated(changes: Partial<PartitionImage> = {}) {
+  const topic = { ...orders, partitions: [{ ...orders.partitions[0]!, replicas: [self, other], ...changes }] }
+  const running = { brokerId: other, fenced: false, inControlledShutdown: false } as BrokerImage
+  const base = imageOfTopics([topic])
+  const broker = (brokerId: BrokerId) => (brokerId === other ? running : undefined)
+  const changedTopics = new Map([[ordersId, { topic, partitions: new Set([0]) }]])
+  return { delta: delta({ changedTopics }), image: { ...base, cluster: { ...base.cluster, broker } } }
+}
+
+test.each([
+  ['whose topic is deleted', (topic: TopicImage) => delta({ deletedTopics: new Map([[ordersId, topic]]) })],
+  [
+    'that moves to other brokers',
+    (topic: TopicImage) => {
+      const moved = { ...topic, partitions: topic.partitions.map((each) => ({ ...each, replicas: [other] })) }
+      return delta({ changedTopics: new Map([[ordersId, { topic: moved, partitions: new Set([0]) }]]) })
+    },
+  ],
+])('ReplicaManager fetches a partition no more %s', async (_case, removal) => {
+  const { time, manager } = setUp()
+  const step = replicated({ leader: other, isr: [other] })
+  manager.applyDelta(step.delta, step.image)
+  await manager.whenOpened()
+  await turn()
+  expect(time.pendingCount).toBe(1) // the next try to reach the leader
+  manager.applyDelta(removal(step.image.topics.byName('orders')!), image)
+  await turn()
+  expect(time.pendingCount).toBe(0)
+})
+
+test('ReplicaManager says that a leader has recovered, also where its leader epoch moved before that was answered', async () => {
+  const { asked, askForIsrs } = controller()
+  const { time, manager } = setUp(undefined, undefined, askForIsrs)
+  const become = (leaderEpoch: number, partitionEpoch: number) => {
+    const step = replicated({
+      leaderEpoch: leaderEpoch as LeaderEpoch,
+      partitionEpoch: partitionEpoch as PartitionEpoch,
+      leaderRecoveryState: 'recovering',
+    })
+    manager.applyDelta(step.delta, step.image)
+  }
+  become(3, 4)
+  await manager.whenOpened()
+  time.advance(0)
+  become(4, 6)
+  asked[0]!.answer({ ok: false, reason: 'outdated' })
+  await turn()
+  time.advance(0)
+  expect(asked.map(({ change }) => [change.leaderEpoch, change.partitionEpoch])).toEqual([
+    [3, 4],
+    [4, 6],
+  ])
+})
+
+test('ReplicaManager counts an ISR that was asked for before the log failed and opened anew, until it is refused', async () => {
+  const { asked, askForIsrs } = controller()
+  const logs = [new FakeLog(), new FakeLog()]
+  const [failing, reopened] = logs
+  const { time, manager, produce, fetch } = setUp(async () => logs.shift()!, undefined, askForIsrs)
+  const step = replicated()
+  manager.applyDelta(step.delta, step.image)
+  await manager.whenOpened()
+  await fetch({ follower: { replica: other, brokerEpoch: -1 }, maxWaitMs: 0 })
+  time.advance(0)
+  expect(asked[0]!.change.isr.map(({ brokerId }) => brokerId)).toEqual([self, other])
+  failing!.activeListener!.onFailed(new Error('ENOSPC'))
+  manager.reopenFailed(step.image)
+  await manager.whenOpened()
+  const answer = produce('abc')
+  await turn()
+  reopened!.completeFlush()
+  expect(reopened!.highWatermark).toBe(0) // the other may be in the ISR by now, and has nothing of it
+  asked[0]!.answer({ ok: false, reason: 'refused' })
+  expect(await answer).toMatchObject({ ok: true })
+  expect(reopened!.highWatermark).toBe(3)
 })
 
 test('ReplicaManager gives logs their new settings in one go, those of all topics when a broker has new ones', async () => {
