@@ -1,5 +1,11 @@
 import { type BrokerId, type LeaderEpoch, type PartitionEpoch, type Uuid, zeroUuid } from '../base/index.ts'
-import { directoryOf, type MetadataImage, type MetadataRecord, type PartitionImage } from '../metadata/index.ts'
+import {
+  directoryOf,
+  type MetadataImage,
+  type MetadataRecord,
+  noLeader,
+  type PartitionImage,
+} from '../metadata/index.ts'
 import { registeredRun } from './brokers.ts'
 import type { ControllerSettings, Decision } from './decision.ts'
 import { knowsSeveralBrokers, PartitionRules } from './partition-change.ts'
@@ -7,7 +13,8 @@ import type { AssignReplicaResult, AssignReplicasRequest, AssignReplicasResult }
 
 /**
  * Notes in which log directories a broker has its replicas (KIP-858): where a directory fails later, the controller knows
- * what fails with it. A replica that is put into a directory that doesn't work gives up ISR and leadership at once.
+ * what fails with it. A replica that is put into a directory that doesn't work gives up ISR and leadership at once. Where there
+ * was no leader because of a directory that is no more, one is elected.
  */
 export function assignReplicasToDirs(
   image: MetadataImage,
@@ -18,7 +25,8 @@ export function assignReplicasToDirs(
   if (broker === undefined) return { records: [], response: { ok: false, reason: 'stale-broker-epoch' } }
   if (!knowsSeveralBrokers(image)) return { records: [], response: { ok: false, reason: 'unsupported-version' } }
   const { brokerId } = broker
-  const rules = new PartitionRules(image, settings, { gone: brokerId })
+  const without = new PartitionRules(image, settings, { gone: brokerId })
+  const rules = new PartitionRules(image, settings)
   const changed = new Map<string, PartitionImage>()
   const records: MetadataRecord[] = []
   const results = request.assignments.map(({ topicId, partition: index, directory }): AssignReplicaResult => {
@@ -32,7 +40,8 @@ export function assignReplicasToDirs(
     const directories = assigned(partition, brokerId, directory)
     const isr = partition.isr.filter((member) => member !== brokerId)
     const worked = directory === zeroUuid || broker.logDirs.includes(directory)
-    const change = worked ? undefined : rules.change(topic, partition, { isr })
+    const found = partition.leader === noLeader ? rules.change(topic, { ...partition, directories }, {}) : undefined
+    const change = worked ? found : without.change(topic, partition, { isr })
     const record = { ...change, type: 'PartitionChange', topicId, partition: index, directories } as const
     records.push(record)
     changed.set(key, {

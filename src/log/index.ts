@@ -34,6 +34,7 @@
  *   a durable recovery point, so recovery doesn't take them for lost ends.
  * - A log moves as a copy, `<topic>-<partition>.<id>-future/`, that gets its place in one turn, between two syncs: a crash finds
  *   one of the two, or both with all that was told durable.
+ * - While a directory can't be opened, no empty log is made for a partition that may be in it: it would count as the newer one.
  * - A folder appears with the partition, its files with the first append. A folder without files is nothing.
  *
  * Everything runs on the event loop, in pieces of about a millisecond; blocking calls only into the page cache. Syncs,

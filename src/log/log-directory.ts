@@ -58,7 +58,7 @@ export interface LogDirectoryEvents {
  *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
  *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
- *     log-move-checkpoint                   which copies elsewhere are of partitions here, that move there
+ *     log-move-checkpoint                   which copies elsewhere are of partitions here, that move there, or have
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<id>-future/      a copy, of a partition that moves here from another directory
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
@@ -75,7 +75,10 @@ export class LogDirectory implements LogHost {
   readonly logs = new Map<string, LocalLog>()
   /** Copies of partitions that move here, by partition name. */
   readonly copies = new Map<string, LocalLog>()
-  /** For each partition of here that moves, its copy in the other directory, by the id that is in its folder's name. */
+  /**
+   * For each partition of here that moves, or has moved, its copy in the other directory, by the id that is in its folder's name. Of one that
+   * has moved it is kept for as long as there is no other log of it here: the metadata may not know yet.
+   */
   readonly #moves = new Map<string, string>()
   /** Partitions whose folder is damaged, with why. */
   readonly faults = new Map<string, StorageError>()
@@ -177,8 +180,7 @@ export class LogDirectory implements LogHost {
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
     if (![...cleanedOffsets.keys()].every(isKnown)) await this.saveCleanedOffsets()
-    for (const [name, copy] of moves) if (this.logs.has(name) || this.faults.has(name)) this.#moves.set(name, copy)
-    if (this.#moves.size < moves.size) await this.#storedMoves.run()
+    for (const [name, copy] of moves) this.#moves.set(name, copy)
     if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
   }
 
@@ -305,7 +307,7 @@ export class LogDirectory implements LogHost {
     if (this.#moves.delete(name)) await this.#storedMoves.run()
   }
 
-  /** A copy of the partition was noted, be it gone. */
+  /** A copy of the partition was noted, be it gone. Without a log here: it has moved to another directory. */
   hasMove(name: string): boolean {
     return this.#moves.has(name)
   }
@@ -348,7 +350,7 @@ export class LogDirectory implements LogHost {
         this.copies.delete(name)
         this.logs.set(name, from.logs.get(name)!)
         from.logs.delete(name)
-        from.#moves.delete(name)
+        this.#moves.delete(name)
       },
       confirm: () => from.#forgetMoved(deletedFolder),
     }

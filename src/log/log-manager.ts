@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { assert, type BrokerEpoch, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
+import { assert, type BrokerEpoch, partitionName, type TopicPartition, type Uuid, zeroUuid } from '../base/index.ts'
 import type { ParsedConfig, TopicConfig } from '../config/index.ts'
 import { type DirectoryLock, FileError, type Platform, type Timer, type Timers } from '../platform/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
@@ -95,6 +95,10 @@ export interface LogSpec {
   readonly topicId: Uuid
   readonly partition: number
   readonly config: TopicConfig
+  /** It came to this node after the start: nothing of it can be in a directory that is missing. No, when left out. */
+  readonly isNew?: boolean
+  /** The directory that it is in as far as the metadata knows; `zeroUuid`, or left out, when it doesn't. */
+  readonly directoryId?: Uuid
 }
 
 /** The logs of a node, over all its log directories. */
@@ -119,8 +123,9 @@ export interface LogManager {
    */
   partitions(): readonly TopicPartition[]
   /**
-   * Opens a log, in the directory with the fewest partitions when it is new. One of another topic id under the same name,
-   * in whichever directory, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or its folder is damaged.
+   * Opens a log, or makes an empty one: where `move` said, else in `directoryId`, else where the fewest are. One of another topic id under
+   * the same name, in whichever directory, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or
+   * its folder is damaged, or it may be in a directory that could not be opened.
    */
   getOrCreate(spec: LogSpec): Promise<PartitionLog>
   /**
@@ -194,6 +199,8 @@ class DirectoryLogManager implements LogManager {
   readonly #moves: LogMoves
   /** Where partitions that aren't here yet are to be made: path by name. */
   readonly #preferred = new Map<string, string>()
+  /** Names of partitions that were asked for, and may be in a directory that could not be opened. */
+  readonly #missing = new Set<string>()
   #cleanerBackoffMs: number
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
@@ -393,18 +400,38 @@ class DirectoryLogManager implements LogManager {
       }
       const damaged = this.#directories.find(({ faults }) => faults.has(name))
       if (damaged !== undefined) throw damaged.faults.get(name)
-      const isElsewhere = holder === undefined && this.#moves.isCopied(name)
-      if (isElsewhere && this.#unopened.size > 0) throw [...this.#unopened.values()][0]
+      const assigned = this.#directories.find(({ directoryId }) => directoryId === spec.directoryId)
+      this.#checkCanBeNew(name, spec, assigned)
       await this.#moves.end(name)
       await this.#discardOthers(name, spec.topicId)
       const preferred = this.#preferred.get(name)
       this.#preferred.delete(name)
       const directory = this.#directories.find(({ path, isOnline }) => path === preferred && isOnline)
-      const home = directory ?? this.#emptiest()
+      const home = directory ?? (assigned?.isOnline ? assigned : this.#emptiest())
       const log = home.create(spec.topic, spec.topicId, spec.partition, spec.config)
       this.#listener?.onPlaced(log, home.directoryId)
       return log
     })
+  }
+
+  /**
+   * There is no log of the partition in the directories that could be opened. An empty one, made while its own is in one that
+   * is missing, would count as the newer of the two when that is back: what was acknowledged would be deleted. A partition
+   * without records has nothing on disk, so that only the metadata tells it from one that is missing.
+   */
+  #checkCanBeNew(name: string, { isNew, directoryId }: LogSpec, assigned: LogDirectory | undefined): void {
+    const mayBeElsewhere = assigned === undefined || assigned.hasMove(name) || this.#moves.isCopied(name)
+    if (this.#unopened.size > 0 && isNew !== true && mayBeElsewhere) {
+      this.#missing.add(name)
+      throw missingLog(name, [...this.#unopened.keys()])
+    }
+    this.#missing.delete(name)
+    const wasKnown = directoryId !== undefined && directoryId !== zeroUuid
+    if (isNew === true || !wasKnown || assigned !== undefined) return
+    this.#environment.logger.warn(
+      { partition: name, directoryId },
+      'partition starts empty: the log directory that it was in is none of log.dirs',
+    )
   }
 
   async #discardOthers(name: string, newTopicId: Uuid): Promise<void> {
@@ -426,6 +453,7 @@ class DirectoryLogManager implements LogManager {
       if (!target.isOnline) return 'directory-offline'
       const holder = this.#holderOf(name)
       if (holder === undefined) {
+        if (this.#missing.has(name)) return 'partition-offline'
         this.#preferred.delete(name)
         this.#preferred.set(name, path)
         if (this.#preferred.size > maxPreferred) this.#preferred.delete(this.#preferred.keys().next().value!)
@@ -452,6 +480,7 @@ class DirectoryLogManager implements LogManager {
     return this.#inTurn(name, async () => {
       await this.#moves.end(name)
       this.#preferred.delete(name)
+      this.#missing.delete(name)
       for (let holder = this.#holderOf(name); holder !== undefined; holder = this.#holderOf(name)) {
         await holder.delete(name, holder.logs.get(name)?.config.fileDeleteDelayMs ?? 0)
       }
@@ -595,6 +624,17 @@ function checkOwner({ path, meta }: Claim, clusterId: string, nodeId: number): v
   if (meta === undefined) return
   if (meta.clusterId !== clusterId) throw new ClusterIdMismatchError('cluster.id', path, meta.clusterId, clusterId)
   if (meta.nodeId !== nodeId) throw new ClusterIdMismatchError('node.id', path, String(meta.nodeId), String(nodeId))
+}
+
+function missingLog(name: string, paths: readonly string[]): StorageError {
+  const [where, them] =
+    paths.length === 1
+      ? ['a log directory that cannot be opened', 'that directory']
+      : ['one of the log directories that cannot be opened', 'those directories']
+  const message =
+    `Partition ${name} may be in ${where}, ${paths.join(', ')}: it is offline until the node starts with ${them}, ` +
+    `or starts empty when ${paths.length === 1 ? 'that is' : 'those are'} taken out of log.dirs`
+  return new StorageError(message, paths[0]!)
 }
 
 function noDirectory(): StorageError {

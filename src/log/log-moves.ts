@@ -62,7 +62,8 @@ export class LogMoves {
 
   /**
    * At the start. A partition that is in two directories was at the switch when the run before ended, or was made anew while one
-   * of them was away: both have all that was told durable, or one was left behind, and the one that was appended to last stays.
+   * of them was not in `log.dirs`: both have all that was told durable, or one was left behind, and the one that was appended to
+   * last stays.
    * Two of one name and different topics both stay: who knows the topics says which. A copy that no log of here moves into goes.
    * `knowsAll`: no directory is missing, in which the partition of a copy might be.
    */
@@ -84,8 +85,8 @@ export class LogMoves {
     for (const directory of this.#directories) {
       for (const [name, copy] of [...directory.copies]) {
         const isNoted = this.#directories.some((holder) => {
-          const log = holder.logs.get(name)
-          return holder.movesInto(name, copy) && (log === undefined || log.topicId === copy.topicId)
+          const isThere = holder.faults.has(name) || holder.logs.get(name)?.topicId === copy.topicId
+          return isThere && holder.movesInto(name, copy)
         })
         const isUnknown = !knowsAll && !this.#directories.some(({ logs, faults }) => logs.has(name) || faults.has(name))
         const isOnlyOne = this.#directories.find(({ copies }) => copies.has(name)) === directory

@@ -1,10 +1,19 @@
 import { createApiServices, Dispatcher, type Faults, servedApis } from '../api/index.ts'
-import { assert, type BrokerId, type Deferred, deferred, isEveryAddress, messageOf, type Uuid } from '../base/index.ts'
+import {
+  assert,
+  type BrokerId,
+  type Deferred,
+  deferred,
+  isEveryAddress,
+  messageOf,
+  type Uuid,
+  zeroUuid,
+} from '../base/index.ts'
 import { type BrokerValues, DynamicConfig, type ParsedConfig, resolveTopicConfig } from '../config/index.ts'
 import { type Admin, type Coordination, CoordinationError, createRaftCoordination } from '../coordination/index.ts'
 import { GroupCoordinator, groupTopic } from '../group/index.ts'
 import { FlushScheduler, HandlePool, type LogManager, openLogManager } from '../log/index.ts'
-import { type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
+import { directoryOf, type Endpoint, type MetadataImage, supportedFeatures } from '../metadata/index.ts'
 import { type ConnectionFacts, type ConnectionLimits, KafkaServer, type RequestHandler } from '../network/index.ts'
 import type { Clock, Platform, Timer } from '../platform/index.ts'
 import { ReplicaManager, ReplicationQuotas } from '../replication/index.ts'
@@ -233,9 +242,11 @@ class Node implements RunningNode {
         replicas.reopenFailed(coordination.image)
         void replicas.deleteStrays()
       },
-      // With one directory it fails as a whole, and the controller need not know what is in it.
+      // With one directory it fails as a whole, and the controller need not know what is in it, unless it knows another.
       onPlaced: ({ topicId, partition }, directoryId) => {
-        if (logs.directories().length > 1) assignments.tell(topicId, partition, directoryId)
+        const known = coordination.image.topics.byId(topicId)?.partitions[partition]
+        const isAssigned = known !== undefined && directoryOf(known, this.brokerId) !== zeroUuid
+        if (logs.directories().length > 1 || isAssigned) assignments.tell(topicId, partition, directoryId)
       },
     })
     const services = createApiServices({

@@ -11,7 +11,13 @@ import {
 } from '../base/index.ts'
 import { isThrottledReplica, type TopicConfig } from '../config/index.ts'
 import type { OffsetOutOfRange, PartitionLog, ReadResult } from '../log/index.ts'
-import type { MetadataDelta, MetadataImage, PartitionImage, TopicImage } from '../metadata/index.ts'
+import {
+  directoryOf,
+  type MetadataDelta,
+  type MetadataImage,
+  type PartitionImage,
+  type TopicImage,
+} from '../metadata/index.ts'
 import { nextTurn, type Platform, type Timer } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { BackgroundWork } from './background-work.ts'
@@ -49,6 +55,10 @@ export interface ReplicaLogs {
     readonly topicId: Uuid
     readonly partition: number
     readonly config: TopicConfig
+    /** It came to this broker after its start: there is no log of it, also where one could be that can't be seen. */
+    readonly isNew: boolean
+    /** The log directory that it is in, as far as the metadata knows; `zeroUuid` when it doesn't. */
+    readonly directoryId: Uuid
   }): Promise<PartitionLog>
   delete(topic: string, partition: number): Promise<void>
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
@@ -86,6 +96,8 @@ interface Hosted {
   image: PartitionImage
   /** Undefined while the log opens. */
   partition: Partition | undefined
+  /** See `ReplicaLogs.getOrCreate`. */
+  readonly isNew: boolean
   /** See `PartitionOptions.wasEmptied`. */
   readonly wasEmptied: boolean
   /** Asked of the controller, and not answered; outlives the log's failure. */
@@ -141,16 +153,18 @@ export class ReplicaManager implements ReplicaService {
 
   /**
    * Follows the metadata: opens logs, changes roles, deletes. Roles of open partitions change before it returns, and nobody
-   * finds a deleted one any more; a new partition's log opens in the background and requests for it wait until it has.
+   * finds a deleted one any more; a new partition's log opens in the background and requests for it wait until it has. The first
+   * image has all that was there when this run was registered: what comes here later is new.
    */
   applyDelta(delta: MetadataDelta, image: MetadataImage): void {
+    const isNew = this.#image !== undefined
     this.#image = image
     this.#fetchers.applyBrokers(delta, image)
-    if (delta.isSnapshot) this.#applySnapshot(image)
+    if (delta.isSnapshot) this.#applySnapshot(image, isNew)
     const deleted = [...delta.deletedTopics.values()]
     for (const topic of deleted) this.#deleteTopic(topic)
     for (const { topic, partitions } of delta.changedTopics.values()) {
-      for (const index of partitions) this.#applyPartition(topic, topic.partitions[index]!, image)
+      for (const index of partitions) this.#applyPartition(topic, topic.partitions[index]!, image, isNew)
     }
     const { brokers, topics } = delta.changedConfigs
     if (brokers.size > 0) this.#updateConfigs(image.topics.all(), image)
@@ -158,16 +172,16 @@ export class ReplicaManager implements ReplicaService {
     if (deleted.length > 0) for (const listener of this.#listeners) listener.onTopicsDeleted(deleted)
   }
 
-  #applySnapshot(image: MetadataImage): void {
+  #applySnapshot(image: MetadataImage, isNew: boolean): void {
     for (const [name, hosted] of this.#hosted) {
       if (image.topics.byId(hosted.topicId) === undefined) this.#remove(name, hosted)
     }
     for (const topic of image.topics.all()) {
-      for (const partition of topic.partitions) this.#applyPartition(topic, partition, image)
+      for (const partition of topic.partitions) this.#applyPartition(topic, partition, image, isNew)
     }
   }
 
-  #applyPartition(topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage): void {
+  #applyPartition(topic: TopicImage, partitionImage: PartitionImage, image: MetadataImage, isNew: boolean): void {
     const name = partitionName(topic.name, partitionImage.partition)
     const existing = this.#hosted.get(name)
     if (!partitionImage.replicas.includes(this.#options.localId)) {
@@ -180,7 +194,7 @@ export class ReplicaManager implements ReplicaService {
       return
     }
     if (existing !== undefined) this.#remove(name, existing)
-    this.#open(name, topic, partitionImage, image)
+    this.#open(name, topic, partitionImage, image, isNew)
   }
 
   /** `before`: the deletion of the log that it has an empty one in place of. */
@@ -189,6 +203,7 @@ export class ReplicaManager implements ReplicaService {
     topic: TopicImage,
     partitionImage: PartitionImage,
     image: MetadataImage,
+    isNew: boolean,
     before?: Promise<void>,
   ): Hosted {
     const opening = deferred<void>()
@@ -198,6 +213,7 @@ export class ReplicaManager implements ReplicaService {
       config: this.#options.topicConfig(topic.name, image),
       image: partitionImage,
       partition: undefined,
+      isNew,
       wasEmptied: before !== undefined,
       askedIsr: undefined,
       failure: undefined,
@@ -210,11 +226,12 @@ export class ReplicaManager implements ReplicaService {
 
   async #openLog(name: string, topic: string, hosted: Hosted, before?: Promise<void>): Promise<void> {
     if (this.#hosted.get(name) !== hosted) return // deleted or moved away before its turn came
-    const { logs, logger } = this.#options
-    const { topicId, config, image } = hosted
+    const { logs, logger, localId } = this.#options
+    const { topicId, config, image, isNew } = hosted
     try {
       await before
-      const log = await logs.getOrCreate({ topic, topicId, partition: image.partition, config })
+      const directoryId = directoryOf(image, localId)
+      const log = await logs.getOrCreate({ topic, topicId, partition: image.partition, config, isNew, directoryId })
       this.#onOpened(name, hosted, log)
     } catch (error) {
       hosted.failure = error as Error
@@ -365,7 +382,7 @@ export class ReplicaManager implements ReplicaService {
       if (hosted.partition !== undefined) this.#fetchers.unfollow(hosted.partition)
       hosted.partition?.remove()
       // Whether the controller has made it so by now isn't known: the high watermark counts it until that is.
-      if (topic !== undefined) this.#open(name, topic, hosted.image, image).askedIsr = hosted.askedIsr
+      if (topic !== undefined) this.#open(name, topic, hosted.image, image, hosted.isNew).askedIsr = hosted.askedIsr
     }
   }
 
@@ -382,7 +399,9 @@ export class ReplicaManager implements ReplicaService {
         if (hosted === undefined) continue
         this.#leave(name, hosted)
         const deleted = hosted.opened.then(() => this.#options.logs.delete(topic.name, partition))
-        emptied.push(this.#open(name, topic, hosted.image, image, deleted))
+        // One that could not be opened may have a log where none can be deleted.
+        const isNew = hosted.isNew || hosted.partition !== undefined
+        emptied.push(this.#open(name, topic, hosted.image, image, isNew, deleted))
       }
     }
     await Promise.all(emptied.map(({ opened }) => opened))

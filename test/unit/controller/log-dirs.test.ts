@@ -111,6 +111,18 @@ describe('assignReplicasToDirs()', () => {
     expect(directoryOf(orders(after, 0), brokerId(1))).toBe(uuid(99))
   })
 
+  test('a replica whose directory is no more leads again from another one', () => {
+    const lost = cluster(ordersChange(2, { directories: [uuid(99)], leader: brokerId(-1) }))
+    const { after, records } = assign(lost, [[2, good]])
+    expect(records).toHaveLength(1)
+    expect(orders(after, 2)).toMatchObject({ leader: 1, isr: [1], directories: [good], leaderEpoch: 2 })
+    const fenced = step(lost, [{ ...registration(1, { fenced: true }), logDirs: [good, bad] }]).image
+    const waiting = assign(fenced, [[2, good]]).after
+    expect(orders(waiting, 2)).toMatchObject({ leader: -1, directories: [good] })
+    expect(orders(beat(waiting, []).after, 2).leader).toBe(1)
+    expect(orders(assign(lost, [[2, uuid(98)]]).after, 2).leader).toBe(-1)
+  })
+
   test('assignments of one replica follow each other', () => {
     const { after, records } = assign(cluster(), [
       [0, uuid(99)],

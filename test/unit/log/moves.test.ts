@@ -345,8 +345,10 @@ describe('a log that moves to another directory', () => {
 
   describe('and finds another of its name elsewhere', () => {
     const newId = 'BBBBBBBBBBBBBBBBBBBBBQ' as Uuid
-    const newLog = () =>
-      simulation.run(logs.getOrCreate({ topic: 'orders', topicId: newId, partition: 0, config: topicConfig(small) }))
+    const newLog = (isNew = false) =>
+      simulation.run(
+        logs.getOrCreate({ topic: 'orders', topicId: newId, partition: 0, config: topicConfig(small), isNew }),
+      )
     const failed = async (path: string) => {
       host.disk.failNext({ operation: 'read', path: new RegExp(`^${path}/meta.properties`), code: 'EIO' })
       await open()
@@ -361,7 +363,7 @@ describe('a log that moves to another directory', () => {
       await simulation.run(old.flush())
       await simulation.run(logs.close())
       await failed(away)
-      const log = await newLog()
+      const log = await newLog(true)
       fill(log, 2, 'new')
       await simulation.run(log.flush())
       const before = await simulation.run(readAll(log))

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
+import {
+  type BrokerEpoch,
+  type BrokerId,
+  type LeaderEpoch,
+  type PartitionEpoch,
+  type Uuid,
+  zeroUuid,
+} from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { BrokerImage, MetadataDelta, PartitionImage, TopicImage } from '../../../src/metadata/index.ts'
 import type { Platform } from '../../../src/platform/index.ts'
@@ -8,6 +15,7 @@ import {
   type FetchRequest,
   type IsrAnswer,
   type IsrChangeRequest,
+  type ReplicaLogs,
   ReplicaManager,
   ReplicationQuotas,
 } from '../../../src/replication/index.ts'
@@ -41,7 +49,7 @@ const image = imageOfTopics([orders])
 const delta = (changes: Partial<MetadataDelta>) => deltaOn(image, changes)
 
 function setUp(
-  openLog: (log: FakeLog) => Promise<FakeLog> = async (log) => log,
+  openLog: (log: FakeLog, spec: Parameters<ReplicaLogs['getOrCreate']>[0]) => Promise<FakeLog> = async (log) => log,
   topicConfig: Partial<TopicConfig> = {},
   askForIsrs: AskForIsrs = async () => [],
 ) {
@@ -78,7 +86,7 @@ function setUp(
       }) as unknown as TopicConfig,
     logs: {
       get: () => log,
-      getOrCreate: () => openLog(log),
+      getOrCreate: (spec) => openLog(log, spec),
       delete: async (topic, partition) => void deleted.push(`${topic}-${partition}`),
       updateTopicConfigs: (configs) => void updates.push([...configs.keys()]),
       partitions: () => [log],
@@ -133,6 +141,45 @@ test('ReplicaManager answers a storage error for a partition whose log cannot be
   const { create, produce } = setUp(() => Promise.reject(new Error('EIO')))
   create()
   expect(await produce('abc')).toMatchObject({ ok: false, reason: 'storage-error' })
+})
+
+test('ReplicaManager tells its logs which partitions came after the start, and where the metadata has them', async () => {
+  const asked: unknown[] = []
+  let failure: Error | undefined
+  const { manager } = setUp(async (log, { topic, isNew, directoryId }) => {
+    asked.push([topic, isNew, directoryId])
+    if (failure !== undefined) throw failure
+    return log
+  })
+  const directory = 'AAAAAAAAAAAAAAAAAAAABw' as Uuid
+  const before: TopicImage = { ...orders, partitions: [{ ...orders.partitions[0]!, directories: [directory] }] }
+  const after: TopicImage = { ...orders, name: 'later', topicId: 'AAAAAAAAAAAAAAAAAAAACA' as Uuid }
+  const show = async (...topics: TopicImage[]) => {
+    manager.applyDelta({ ...delta({}), isSnapshot: true }, imageOfTopics(topics))
+    await turn()
+  }
+  failure = new Error('EIO')
+  await show(before)
+  await show(before, after)
+  const first = [
+    ['orders', false, directory],
+    ['later', true, zeroUuid],
+  ]
+  expect(asked.splice(0)).toEqual(first)
+  const now = imageOfTopics([before, after])
+  manager.reopenFailed(now)
+  await turn()
+  expect(asked.splice(0)).toEqual(first)
+  await expect(manager.empty([before], now)).rejects.toThrow('EIO')
+  failure = undefined
+  manager.reopenFailed(now)
+  await turn()
+  await manager.empty([before], now)
+  expect(asked.filter((each) => (each as unknown[])[0] === 'orders')).toEqual([
+    ['orders', false, directory],
+    ['orders', false, directory],
+    ['orders', true, directory],
+  ])
 })
 
 test('ReplicaManager refuses partitions it does not hold, and topic ids that are not theirs', async () => {
