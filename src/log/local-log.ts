@@ -97,6 +97,8 @@ export class LocalLog implements PartitionLog {
   #config: TopicConfig
   #listener: LogListener | undefined
   #logStartOffset: Offset
+  /** Where the log is to start once that is durable. */
+  #nextLogStart: Offset | undefined
   #logEndOffset: Offset
   #highWatermark: Offset
   /** Caps the recovery point while a truncation is under way: -1 for none. */
@@ -171,6 +173,11 @@ export class LocalLog implements PartitionLog {
 
   get logStartOffset(): Offset {
     return this.#logStartOffset
+  }
+
+  /** For the checkpoint. */
+  get logStartToStore(): Offset {
+    return this.#nextLogStart ?? this.#logStartOffset
   }
 
   get logEndOffset(): Offset {
@@ -638,12 +645,20 @@ export class LocalLog implements PartitionLog {
     await this.#exclusive(() => this.#moveLogStart(offset))
   }
 
-  /** The checkpoint first: after a crash, files below it are removed rather than missed. */
+  /**
+   * The checkpoint first: after a crash, files below it are removed rather than missed, and the log starts no lower than anyone was
+   * told before.
+   */
   async #moveLogStart(offset: Offset): Promise<void> {
     if (offset <= this.#logStartOffset) return
+    this.#nextLogStart = offset
+    try {
+      if (this.#store.hasFiles) await this.#host.saveLogStarts()
+    } finally {
+      this.#nextLogStart = undefined
+    }
     this.#logStartOffset = offset
     if (this.#epochs.truncateFromStart(offset)) this.#unstoredEpochs = true
-    if (this.#store.hasFiles) await this.#host.saveLogStarts()
     this.#listener?.onLogStartMoved(offset)
   }
 

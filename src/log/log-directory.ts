@@ -115,7 +115,7 @@ export class LogDirectory implements LogHost {
     this.#recoveryPoints = this.#offsets(recoveryPointFile, () => this.#collectRecoveryPoints())
     // Also where it is the first segment's offset: renames of the segments before it may not be durable yet.
     this.#logStarts = this.#offsets(logStartFile, () =>
-      this.#collect((log) => (log.logStartOffset > 0 ? log.logStartOffset : -1)),
+      this.#collect((log) => (log.logStartToStore > 0 ? log.logStartToStore : -1)),
     )
     this.#highWatermarks = this.#offsets(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
     this.#cleanedOffsets = this.#offsets(cleanerFile, () => this.#collect((log) => log.cleanedOffset))

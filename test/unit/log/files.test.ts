@@ -63,6 +63,18 @@ test('every file of a folder that was shut down cleanly has the bytes that Kafka
   expect(await text('.kafka_cleanshutdown')).toBe('{"version":0,"brokerEpoch":-1}')
 })
 
+test('a log start is told to nobody before it is durable', async () => {
+  const log = await simulation.run(openLog(logs))
+  appended(log, batchOf(3, 'v'))
+  await simulation.run(log.flush())
+  log.setHighWatermark(3)
+  host.disk.failNext({ operation: 'rename', path: /log-start-offset-checkpoint/, code: 'EIO' })
+  const deleted = log.deleteRecordsBefore(2, 3)
+  expect(log.logStartOffset).toBe(0)
+  await expect(simulation.run(deleted)).rejects.toThrow('EIO')
+  expect(log.logStartOffset).toBe(0)
+})
+
 test('recovery points and high watermarks are stored from time to time, while they change', async () => {
   const log = await simulation.run(openLog(logs))
   appended(log, batchOf(3, 'v'))
