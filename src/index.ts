@@ -243,13 +243,13 @@ export interface Cluster extends AsyncDisposable {
   readonly nodes: readonly ClusterNode[]
   /** Throws for an id that no node has. */
   node(id: number): ClusterNode
-  /** The id of the active controller, as a node that runs knows it; undefined: there is none now. */
+  /** The id of the active controller, as the node with the newest metadata knows it; undefined: there is none now. */
   readonly controllerId: number | undefined
   /** The id of the node that leads the partition; undefined: none does now. */
   leaderOf(topic: string, partition: number): number | undefined
   /** The node that leads the partition, as soon as one that runs does. Throws `ObservationError`. */
   waitForLeader(topic: string, partition: number, options?: { readonly timeoutMs?: number }): Promise<ClusterNode>
-  /** Resolves when every partition has a leader and all its replicas in sync. Throws `ObservationError`. */
+  /** Resolves when every partition has a leader and all its replicas in sync, and every broker that runs knows it. Throws `ObservationError`. */
   waitForInSync(options?: { readonly timeoutMs?: number }): Promise<void>
   /** Nothing passes between the two nodes, either way, until it is healed: what they send waits. */
   cutLink(one: number, other: number): void
@@ -281,7 +281,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     throw new ConfigError([{ key: undefined, message: `node: ${id}: allowed is 1 to ${cluster.nodes.length}` }])
   }
   const others = (id: number) => cluster.nodes.filter((each) => each.id !== node(id).id)
-  const { clusterId } = cluster.anyNode()
+  const { clusterId } = cluster.newestNode()
   let stopping: Promise<void> | undefined
   const stop = () => {
     stopping ??= cluster.end()
@@ -296,12 +296,14 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     nodes: cluster.nodes,
     node,
     get controllerId() {
-      return cluster.anyNode().controllerId ?? undefined
+      return cluster.newestNode().controllerId ?? undefined
     },
-    leaderOf: (topic, partition) => cluster.anyNode().observation.leaderOf(topic, partition),
+    leaderOf: (topic, partition) => cluster.newestNode().observation.leaderOf(topic, partition),
     waitForLeader: async (topic, partition, waitOptions = {}) =>
-      node(await cluster.anyNode().observation.waitForLeader(topic, partition, waitOptions, (id) => cluster.runs(id))),
-    waitForInSync: (waitOptions = {}) => cluster.anyNode().observation.waitForInSync(waitOptions),
+      node(
+        await cluster.newestNode().observation.waitForLeader(topic, partition, waitOptions, (id) => cluster.runs(id)),
+      ),
+    waitForInSync: (waitOptions = {}) => cluster.waitForInSync(waitOptions),
     cutLink: (one, other) => cluster.cutLink(node(one).id, node(other).id),
     healLink: (one, other) => cluster.healLink(node(one).id, node(other).id),
     isolate: (id) => {

@@ -236,8 +236,22 @@ export class Observation {
     throw new ObservationError('INVALID_ARGUMENT', `Topic ${topic} has no partition ${partition}: it has ${has}`)
   }
 
-  /** Resolves when every partition has a leader, and all of its replicas in sync. */
-  async waitForInSync({ timeoutMs = defaultTimeoutMs }: { readonly timeoutMs?: number }): Promise<void> {
+  /** Of the node's metadata: the greater, the newer. */
+  get metadataIndex(): number {
+    return this.#options.coordination.image.index
+  }
+
+  /**
+   * Resolves when every partition has a leader, and all of its replicas in sync, in metadata with an index of at least `since`.
+   * Throws `ObservationError`.
+   */
+  async waitForInSync({
+    timeoutMs = defaultTimeoutMs,
+    since = 0,
+  }: {
+    readonly timeoutMs?: number
+    readonly since?: number
+  }): Promise<void> {
     checkTimeout(timeoutMs)
     const outOfSync = () =>
       [...this.#options.coordination.image.topics.all()].flatMap(({ name, partitions }) =>
@@ -245,8 +259,12 @@ export class Observation {
           .filter(({ leader, isr, replicas }) => leader === noLeader || isr.length < replicas.length)
           .map(({ partition, isr, replicas }) => `${name}-${partition} has ${isr.length} of ${replicas.length}`),
       )
-    const missing = () => `Replicas were not in sync within ${timeoutMs} ms: ${shortened(outOfSync())}`
-    await this.#until(timeoutMs, async () => (outOfSync().length === 0 ? true : undefined), missing)
+    const isCurrent = () => this.metadataIndex >= since
+    const missing = () => {
+      const found = isCurrent() ? shortened(outOfSync()) : 'a node has old metadata'
+      return `Replicas were not in sync within ${timeoutMs} ms: ${found}`
+    }
+    await this.#until(timeoutMs, async () => (isCurrent() && outOfSync().length === 0 ? true : undefined), missing)
   }
 
   /** Resolves when the coordinators of all groups answer. */

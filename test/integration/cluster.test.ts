@@ -54,17 +54,20 @@ describe('a cluster of three processes', () => {
 
   test('forms itself from empty folders, and each node tells the same of it', async () => {
     await using cluster = await ClusterProcesses.start()
-    const facts = await Promise.all(
-      cluster.ids.map((id) =>
-        cluster.with(id, async (client) => {
-          const { clusterId, brokers } = await client.request(apis.Metadata, 12, { topics: [] })
-          return { clusterId, brokers: brokers.map(({ nodeId }) => nodeId).sort() }
-        }),
-      ),
-    )
-    expect(facts[0]!.brokers).toEqual([1, 2, 3])
-    expect(facts[1]).toEqual(facts[0])
-    expect(facts[2]).toEqual(facts[0])
+    const whatTellsEach = () =>
+      Promise.all(
+        cluster.ids.map((id) =>
+          cluster.with(id, async (client) => {
+            const { clusterId, brokers } = await client.request(apis.Metadata, 12, { topics: [] })
+            return { clusterId, brokers: brokers.map(({ nodeId }) => nodeId).sort() }
+          }),
+        ),
+      )
+    const haveAll = async () => (await whatTellsEach()).every(({ brokers }) => brokers.length === 3)
+    await until(haveAll, 'each node knows three brokers')
+    const [first, ...others] = await whatTellsEach()
+    expect(first!.brokers).toEqual([1, 2, 3])
+    expect(others).toEqual([first, first])
   })
 
   test('loses nothing, and doubles nothing, while each node in turn is killed, stopped and suspended', async () => {

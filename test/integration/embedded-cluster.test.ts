@@ -89,6 +89,17 @@ describe('startCluster', () => {
     120_000,
   )
 
+  test('tells what the nodes know that are not cut off', async () => {
+    await using cluster = await startCluster({ topics: [declared] })
+    await cluster.waitForInSync(inTime)
+    const partition = Array.from({ length: partitionCount }, (_, i) => i).find((i) => cluster.leaderOf(topic, i) === 1)!
+    cluster.isolate(1)
+    await until(() => cluster.leaderOf(topic, partition) !== 1, 'another node leads')
+    await expect(cluster.waitForInSync({ timeoutMs: 1 })).rejects.toThrow('not in sync')
+    cluster.healLinks()
+    await cluster.waitForInSync(inTime)
+  }, 90_000)
+
   test('goes on without a node whose links are cut, and takes it back when they are healed', async () => {
     await using cluster = await startCluster({ topics: [declared] })
     const workload = await startWorkload(cluster)

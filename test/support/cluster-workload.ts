@@ -88,7 +88,13 @@ export class ClusterWorkload {
     // What was under way may be answered: two more are not.
     const isAhead = () => this.progress().every((count, index) => count >= before[index]! + 20)
     await until(isAhead, 'every producer and the group go on', timeoutMs).catch((error: unknown) => {
-      throw new Error(`${(error as Error).message}: ${before.join(' ')} before, ${this.progress().join(' ')} now`)
+      const refusals = [...this.#producers, this.#member]
+        .map(({ refusal }) => refusal)
+        .filter((each) => each !== undefined)
+      const refused = refusals.length === 0 ? '' : `: ${refusals.join(', ')}`
+      throw new Error(
+        `${(error as Error).message}: ${before.join(' ')} before, ${this.progress().join(' ')} now${refused}`,
+      )
     })
   }
 

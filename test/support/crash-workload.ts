@@ -48,6 +48,11 @@ export class SurvivingProducer {
     return this.#acknowledged.length
   }
 
+  /** An error that should not have come; nothing is sent after it. */
+  get refusal(): string | undefined {
+    return this.#refusal?.message
+  }
+
   /** Sends until the connection ends, or an error comes. */
   async run(client: KafkaClient): Promise<void> {
     if (this.#isIdempotent) this.#identity ??= await initProducerId(client).catch(() => undefined)
@@ -135,6 +140,11 @@ export class SurvivingMember {
 
   get acknowledgedOffset(): number {
     return this.#acknowledged
+  }
+
+  /** An error that should not have come; nothing is committed after it. */
+  get refusal(): string | undefined {
+    return this.#refusal === undefined ? undefined : `commit with error ${this.#refusal}`
   }
 
   async join(client: KafkaClient): Promise<void> {

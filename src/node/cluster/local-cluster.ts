@@ -96,7 +96,7 @@ export class LocalCluster {
     const cluster = new LocalCluster(nodes, links, removeFolder)
     try {
       await Promise.all(nodes.map((node) => node.start()))
-      await createDeclaredTopics(cluster.anyNode().admin, topics, logger(1, real))
+      await createDeclaredTopics(cluster.newestNode().admin, topics, logger(1, real))
       return cluster
     } catch (error) {
       await cluster.end()
@@ -114,12 +114,24 @@ export class LocalCluster {
     return this.nodes.some((node) => node.id === id && node.running !== undefined)
   }
 
-  /** A broker that serves. */
-  anyNode(): RunningNode {
+  /** Of the brokers that serve, that with the newest metadata: another may be cut off, and know nothing of what happened since. */
+  newestNode(): RunningNode {
+    const indexOf = ({ observation }: RunningNode) => observation.metadataIndex
+    const [first, ...others] = this.#servingBrokers()
+    if (first === undefined) throw new Error('No broker of the cluster runs')
+    return others.reduce((newest, node) => (indexOf(node) > indexOf(newest) ? node : newest), first)
+  }
+
+  /** Resolves when all replicas are in sync, and each broker that serves knows it. Throws `ObservationError`. */
+  async waitForInSync(options: { readonly timeoutMs?: number }): Promise<void> {
+    const since = this.newestNode().observation.metadataIndex
+    const brokers = this.#servingBrokers()
+    await Promise.all(brokers.map(({ observation }) => observation.waitForInSync({ ...options, since })))
+  }
+
+  #servingBrokers(): RunningNode[] {
     const brokers = this.nodes.filter(({ roles }) => roles.includes('broker'))
-    const running = brokers.map((node) => node.running).find((node) => node !== undefined)
-    if (running === undefined) throw new Error('No broker of the cluster runs')
-    return running
+    return brokers.map(({ running }) => running).filter((running) => running !== undefined)
   }
 
   cutLink(a: number, b: number): void {
