@@ -82,6 +82,7 @@ export class LogDirectory implements LogHost {
   readonly #moves = new Map<string, string>()
   /** Partitions whose folder is damaged, with why. */
   readonly faults = new Map<string, StorageError>()
+  #reopening: ReadonlySet<string> = new Set()
   /** Recovery points of damaged partitions: they must outlive this run. */
   readonly #faultyRecoveryPoints = new Map<string, Offset>()
   readonly #recoveryPoints: Coalesced
@@ -538,9 +539,24 @@ export class LogDirectory implements LogHost {
     }
   }
 
+  /** It is being opened anew, and has not come to the partition yet: whether that is here isn't seen from `logs` and `faults`. */
+  isReopening(name: string): boolean {
+    return this.#reopening.has(name)
+  }
+
   /** Opens every log anew, as after a crash at this moment. Throws when the disk fails again. */
   async reopen(): Promise<void> {
+    this.#reopening = new Set([...this.logs.keys(), ...this.faults.keys()])
+    try {
+      await this.#reopen()
+    } finally {
+      this.#reopening = new Set()
+    }
+  }
+
+  async #reopen(): Promise<void> {
     const before = new Map(this.logs)
+    const faultsBefore = new Map(this.faults)
     for (const log of before.values()) await log.abandon()
     this.logs.clear()
     this.faults.clear()
@@ -559,6 +575,8 @@ export class LogDirectory implements LogHost {
       for (const log of this.logs.values()) await log.abandon()
       this.logs.clear()
       for (const [name, log] of before) this.logs.set(name, log)
+      this.faults.clear()
+      for (const [name, fault] of faultsBefore) this.faults.set(name, fault)
       throw error
     }
     for (const [name, log] of before) {

@@ -387,6 +387,7 @@ class DirectoryLogManager implements LogManager {
   getOrCreate(spec: LogSpec): Promise<PartitionLog> {
     const name = partitionName(spec.topic, spec.partition)
     return this.#inTurn(name, async () => {
+      this.#checkReopened(name)
       const holder = this.#holderOf(name, spec.topicId)
       if (holder?.error !== undefined) throw holder.error
       const present = holder?.logs.get(name)
@@ -412,6 +413,12 @@ class DirectoryLogManager implements LogManager {
       this.#listener?.onPlaced(log, home.directoryId)
       return log
     })
+  }
+
+  /** An empty log, made while the partition's own is being opened anew, would be taken for what came in its place. */
+  #checkReopened(name: string): void {
+    const reopening = this.#directories.find((directory) => directory.isReopening(name))
+    if (reopening !== undefined) throw reopening.error ?? noDirectory()
   }
 
   /**
@@ -453,7 +460,8 @@ class DirectoryLogManager implements LogManager {
       if (!target.isOnline) return 'directory-offline'
       const holder = this.#holderOf(name)
       if (holder === undefined) {
-        if (this.#missing.has(name)) return 'partition-offline'
+        if (this.#missing.has(name) || this.#directories.some((each) => each.isReopening(name)))
+          return 'partition-offline'
         this.#preferred.delete(name)
         this.#preferred.set(name, path)
         if (this.#preferred.size > maxPreferred) this.#preferred.delete(this.#preferred.keys().next().value!)

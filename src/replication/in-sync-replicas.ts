@@ -60,7 +60,7 @@ export class InSyncReplicas {
   #wanted: WantedIsr | undefined
   readonly #followers = new Map<BrokerId, Follower>()
 
-  /** `asked`: wanted before the log was opened anew, and not answered. It is under way still unless the state has changed since. */
+  /** `asked`: wanted before the log was opened anew. It may be the ISR until a later state is known. */
   constructor(image: PartitionImage, localId: BrokerId, epochStartOffset: Offset, nowMs: number, asked?: WantedIsr) {
     this.#localId = localId
     this.#epochStartOffset = epochStartOffset
@@ -69,7 +69,10 @@ export class InSyncReplicas {
     this.#eligible = image.elr
     this.#partitionEpoch = image.partitionEpoch
     this.#isRecovering = image.leaderRecoveryState === 'recovering'
-    if (asked?.partitionEpoch === image.partitionEpoch) this.#wanted = asked
+    if (asked !== undefined && asked.partitionEpoch >= image.partitionEpoch) {
+      this.#wanted = asked
+      this.#partitionEpoch = asked.partitionEpoch
+    }
     // Members begin with a whole lag time to show themselves.
     for (const replica of image.isr) if (replica !== localId) this.#followers.set(replica, unknownFollower(nowMs))
   }

@@ -190,6 +190,7 @@ export class Partition implements LogListener {
       this.#inSync.applyImage(image)
       if (this.#inSync.recover()) this.#wantIsr(this.#inSync)
       this.#maybeAdvanceHighWatermark()
+      this.#lookAtLowWatermark()
       return
     }
     assert(image.leaderEpoch > this.#leaderEpoch, 'a leader epoch never goes back')
@@ -276,11 +277,13 @@ export class Partition implements LogListener {
 
   /**
    * Moves the log start up to `beforeOffset`, or to the high watermark for -1; nothing happens when it is there already.
-   * Durable here when it resolves, and every follower that `isAlive` or may come to lead has done the same. Never rejects.
+   * Durable here when it resolves, and every follower that `isAlive` or may come to lead has done the same. Nobody waits for them
+   * any more once it is `overdue`: then it never resolves. Never rejects.
    */
   async deleteRecords(
     beforeOffset: Offset | -1,
     isAlive: (replica: BrokerId) => boolean = () => true,
+    overdue?: AbortSignal,
   ): Promise<DeleteRecordsOutcome> {
     const refused = this.#checkWriter(-1)
     if (refused !== undefined) return refused
@@ -291,10 +294,14 @@ export class Partition implements LogListener {
     } catch (error) {
       return this.refusalOf(error)
     }
-    return await this.#waitLowWatermark(offset, isAlive)
+    return await this.#waitLowWatermark(offset, isAlive, overdue)
   }
 
-  #waitLowWatermark(offset: Offset, isAlive: (replica: BrokerId) => boolean): Promise<DeleteRecordsOutcome> {
+  #waitLowWatermark(
+    offset: Offset,
+    isAlive: (replica: BrokerId) => boolean,
+    overdue: AbortSignal | undefined,
+  ): Promise<DeleteRecordsOutcome> {
     return new Promise((resolve) => {
       const look = (): void => {
         const refused = this.#checkWriter(-1)
@@ -303,7 +310,8 @@ export class Partition implements LogListener {
         this.#lowWatermarkWaiters.delete(look)
         resolve(refused ?? { ok: true, lowWatermark })
       }
-      this.#lowWatermarkWaiters.add(look)
+      if (overdue?.aborted !== true) this.#lowWatermarkWaiters.add(look)
+      overdue?.addEventListener('abort', () => this.#lowWatermarkWaiters.delete(look), { once: true })
       look()
     })
   }

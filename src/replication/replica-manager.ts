@@ -100,7 +100,7 @@ interface Hosted {
   readonly isNew: boolean
   /** See `PartitionOptions.wasEmptied`. */
   readonly wasEmptied: boolean
-  /** Asked of the controller, and not answered; outlives the log's failure. */
+  /** The last that was asked of the controller and not refused; outlives the log's failure. */
   askedIsr: WantedIsr | undefined
   /** Settles when `partition` is there, or can't be: `failure` then tells why. */
   readonly opened: Promise<void>
@@ -310,7 +310,8 @@ export class ReplicaManager implements ReplicaService {
   #onIsrAnswer(name: string, wanted: WantedIsr, answer: IsrAnswer): void {
     const hosted = this.#hosted.get(name)
     if (hosted?.askedIsr !== wanted) return
-    hosted.askedIsr = undefined
+    // What is accepted, or overtaken, comes with the metadata: until then a log that is opened anew counts with it.
+    if (!answer.ok && answer.reason === 'refused') hosted.askedIsr = undefined
     hosted.partition?.onIsrAnswer(wanted, answer)
   }
 
@@ -650,9 +651,13 @@ export class ReplicaManager implements ReplicaService {
     }
     const { timers } = this.#options.platform
     return await new Promise((resolve) => {
-      const timer = timers.set(request.timeoutMs, () => resolve({ ok: false, reason: 'request-timed-out' }))
+      const overdue = new AbortController()
+      const timer = timers.set(request.timeoutMs, () => {
+        overdue.abort()
+        resolve({ ok: false, reason: 'request-timed-out' })
+      })
       const isAlive = (replica: BrokerId) => this.#image?.cluster.broker(replica)?.fenced === false
-      void partition.deleteRecords(request.beforeOffset, isAlive).then((outcome) => {
+      void partition.deleteRecords(request.beforeOffset, isAlive, overdue.signal).then((outcome) => {
         timer.cancel()
         resolve(outcome)
       })

@@ -413,6 +413,44 @@ describe('a log that moves to another directory', () => {
     })
   })
 
+  test('is not made anew where another directory comes back before its own', async () => {
+    const first = await logIn({ ...small, 'file.delete.delay.ms': 0 })
+    const second = await simulation.run(openLog(logs, { ...small, 'file.delete.delay.ms': 0 }, 1))
+    expect([homeOf(first), homeOf(second)]).toEqual([[a], [b]])
+    for (const log of [first, second]) {
+      fill(log, 3)
+      await simulation.run(log.flush())
+    }
+    let attempts = 0
+    // With many partitions their opening lasts until another directory is being opened.
+    const openUntilBack = async () => {
+      while (logs.directories()[1]!.error !== undefined) {
+        attempts++
+        await openLog(logs, small, 1).catch(() => undefined)
+        await new Promise<void>((resolve) => host.platform.timers.set(0.05, resolve))
+      }
+    }
+    let opened: Promise<void> | undefined
+    logs.setListener({
+      onDirectoryOffline: () => {},
+      onPlaced: () => {},
+      onDirectoryOnline: () => {
+        opened ??= openUntilBack()
+      },
+    })
+    for (const path of [a, b]) {
+      host.disk.failNext({ operation: 'write', path: new RegExp(`^${path}/orders-.*log$`), code: 'ENOSPC' })
+    }
+    expect(() => appended(first, batchOf(1, 'lost'))).toThrow(/^Disk full/)
+    expect(() => appended(second, batchOf(1, 'lost'))).toThrow(/^Disk full/)
+    await simulation.runUntil(() => logs.directories().every(({ error }) => error === undefined))
+    await simulation.run(opened!)
+    expect(attempts).toBeGreaterThan(0)
+    const again = await simulation.run(openLog(logs, small, 1))
+    expect(homeOf(again)).toEqual([b])
+    expect(again.logEndOffset).toBeGreaterThanOrEqual(9)
+  })
+
   test('fails with its own directory, and moves on when that is back', async () => {
     await simulation.run(logs.close())
     await open(slow)

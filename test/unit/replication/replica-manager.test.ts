@@ -408,6 +408,31 @@ test('ReplicaManager counts an ISR that was asked for before the log failed and 
   expect(reopened!.highWatermark).toBe(3)
 })
 
+test('ReplicaManager counts an ISR that was accepted until the metadata has it, also where the log opens anew before', async () => {
+  const { asked, askForIsrs } = controller()
+  const logs = [new FakeLog(), new FakeLog()]
+  const [failing, reopened] = logs
+  const { time, manager, produce, fetch } = setUp(async () => logs.shift()!, undefined, askForIsrs)
+  const step = replicated()
+  manager.applyDelta(step.delta, step.image)
+  await manager.whenOpened()
+  await fetch({ follower: { replica: other, brokerEpoch: -1 }, maxWaitMs: 0 })
+  time.advance(0)
+  const { partitionEpoch } = asked[0]!.change
+  asked[0]!.answer({ ok: true, isr: [self, other], partitionEpoch: (partitionEpoch + 1) as PartitionEpoch })
+  await turn()
+  failing!.activeListener!.onFailed(new Error('ENOSPC'))
+  manager.reopenFailed(step.image)
+  await manager.whenOpened()
+  void produce('abc')
+  await turn()
+  reopened!.completeFlush()
+  expect(reopened!.highWatermark).toBe(0)
+  const without = replicated({ partitionEpoch: (partitionEpoch + 2) as PartitionEpoch })
+  manager.applyDelta(without.delta, without.image)
+  expect(reopened!.highWatermark).toBe(3)
+})
+
 test('ReplicaManager gives logs their new settings in one go, those of all topics when a broker has new ones', async () => {
   const { manager, create, updates } = setUp()
   create()
@@ -465,6 +490,28 @@ test('ReplicaManager.fetch() tells a reader from where its log is another one', 
 })
 
 const deletion = { topic: 'orders', partition: 0, beforeOffset: -1, timeoutMs: 500 } as const
+
+test('ReplicaManager.deleteRecords() waits no longer for a replica that is gone when the metadata says so', async () => {
+  const { log, time, manager, produce, fetch } = setUp()
+  const isr = [self, other]
+  const step = replicated({ isr })
+  manager.applyDelta(step.delta, step.image)
+  await manager.whenOpened()
+  const produced = produce('abc')
+  await turn()
+  log.completeFlush()
+  await fetch({ follower: { replica: other, brokerEpoch: -1 }, fetchOffset: 3, maxWaitMs: 0 })
+  expect(await produced).toMatchObject({ ok: true })
+  const deletion = { topic: 'orders', partition: 0, currentLeaderEpoch: -1 as const, beforeOffset: 2 }
+  const late = manager.deleteRecords({ ...deletion, timeoutMs: 100 })
+  const deleted = manager.deleteRecords({ ...deletion, timeoutMs: 1000 })
+  await turn()
+  time.advance(100)
+  expect(await late).toEqual({ ok: false, reason: 'request-timed-out' })
+  const alone = replicated({ partitionEpoch: 1 as PartitionEpoch })
+  manager.applyDelta(alone.delta, { ...alone.image, cluster: { ...alone.image.cluster, broker: () => undefined } })
+  expect(await deleted).toEqual({ ok: true, lowWatermark: 2 })
+})
 
 test('ReplicaManager.deleteRecords() moves the log start, below which nothing can be read any more', async () => {
   const { log, time, manager, create, produce, fetch } = setUp()
