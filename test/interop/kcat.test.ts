@@ -106,7 +106,8 @@ describeWithPeer('kcat', 'kcat (librdkafka 2.0)', (peer) => {
 
   test('writes with acks 0 and 1', async () => {
     for (const acks of ['0', '1']) await produce(['-t', `acks-${acks}`, '-p', '0', '-X', `acks=${acks}`], 'a\nb\nc')
-    await expect.poll(async () => (await consume('-t', 'acks-0')).length).toBe(3)
+    // Each look starts kcat anew: the second that poll() waits may be too short for one.
+    await expect.poll(async () => (await consume('-t', 'acks-0')).length, { timeout: 20_000 }).toBe(3)
     expect(await consume('-t', 'acks-1')).toHaveLength(3)
   })
 
