@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { Kafka, logLevel } from 'kafkajs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Cluster, startCluster } from '../../src/index.ts'
 import { ClusterWorkload } from '../support/cluster-workload.ts'
 import { until } from '../support/condition.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const topic = 'orders'
 const partitionCount = 3
@@ -51,12 +51,15 @@ describe('startCluster', () => {
   })
 
   test('leaves nothing behind, in memory and on disk', async () => {
-    const before = readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-'))
+    await using folder = await temporaryFolder()
+    vi.stubEnv('TMPDIR', folder.path) // of its own: other tests make and remove folders meanwhile
+    onTestFinished(() => void vi.unstubAllEnvs())
     const cluster = await startCluster({ storage: 'temporary', topics: [topic] })
+    expect(readdirSync(folder.path)).not.toEqual([])
     await cluster.node(2).kill()
     await cluster.stop()
     await cluster.stop()
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-'))).toEqual(before)
+    expect(readdirSync(folder.path)).toEqual([])
     await expect(fetch(`http://localhost:${cluster.nodes[0]!.port}`)).rejects.toThrow()
   })
 

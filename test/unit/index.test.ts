@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   type Broker,
   type BrokerLogger,
@@ -17,6 +17,7 @@ import {
   startBroker,
   startCluster,
 } from '../../src/index.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const folders: string[] = []
 
@@ -175,10 +176,11 @@ describe('startBroker()', () => {
 
   test('says that a port is taken, and leaves no folder behind', async () => {
     await using broker = await startBroker()
-    const before = new Set(readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-')))
+    await using folder = await temporaryFolder()
+    vi.stubEnv('TMPDIR', folder.path) // of its own: other tests make and remove folders meanwhile
+    onTestFinished(() => void vi.unstubAllEnvs())
     await expect(startBroker({ port: broker.port, storage: 'temporary' })).rejects.toThrow(NetworkError)
-    const after = readdirSync(tmpdir()).filter((name) => name.startsWith('rookery-'))
-    expect(after.filter((name) => !before.has(name) && !name.startsWith('rookery-test-'))).toEqual([])
+    expect(readdirSync(folder.path)).toEqual([])
   })
 
   test('takes settings under the keys of Kafka', async () => {
