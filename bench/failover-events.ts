@@ -136,22 +136,15 @@ async function onController(context: RunContext, signal: 'SIGKILL' | 'SIGSTOP'):
   const survivors = nodeIds.filter((id) => id !== victim)
   const writes = new WriteProbe(cluster.ports, topic, survivors)
   const produces = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
-  let figures: Figures
-  try {
-    await Promise.all([writes.start(), produces.start()])
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, signal)
+  const figures = await measured(context, [writes, produces], victim, signal, async (sinceMs) => {
     const firsts = () => [writes, produces].map((probe) => probe.firstAfter(sinceMs, victim))
     await until(() => !firsts().includes(undefined), 'a new controller and a new leader', timeoutMs)
     const [write, produce] = firsts()
-    figures = {
+    return {
       'new controller': write!.answeredMs - sinceMs,
       'first ack, it led': produce!.answeredMs - sinceMs,
     }
-  } finally {
-    await Promise.all([writes.stop(), produces.stop()])
-  }
+  })
   await bringBack(context, victim, signal, topic)
   return figures
 }
@@ -163,12 +156,7 @@ async function onLeader(context: RunContext, signal: 'SIGKILL' | 'SIGSTOP'): Pro
   const victim = nodeIds[controller % 3]!
   const led = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
   const followed = new ProduceProbe(cluster.ports, topic, controller - 1, controller)
-  let figures: Figures
-  try {
-    await Promise.all([led.start(), followed.start()])
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, signal)
+  const figures = await measured(context, [led, followed], victim, signal, async (sinceMs) => {
     await until(() => led.firstAfter(sinceMs, victim) !== undefined, 'a new leader', timeoutMs)
     const isOutOfSync = async () => {
       const seen = await client.partitions(controller, topic)
@@ -176,13 +164,11 @@ async function onLeader(context: RunContext, signal: 'SIGKILL' | 'SIGSTOP'): Pro
     }
     await until(isOutOfSync, `node ${victim} to leave the ISR`, timeoutMs)
     await untilOver([followed])
-    figures = {
+    return {
       'first ack, it led': led.firstAfter(sinceMs, victim)!.answeredMs - sinceMs,
       'stall, it followed': followed.longestGapMs(sinceMs, Number.POSITIVE_INFINITY),
     }
-  } finally {
-    await Promise.all([led.stop(), followed.stop()])
-  }
+  })
   await bringBack(context, victim, signal, topic)
   return figures
 }
@@ -216,24 +202,17 @@ async function onControllerShutdown(context: RunContext): Promise<Figures> {
   const writes = survivors.map((id) => new WriteProbe(cluster.ports, topic, [id]))
   const produces = new ProduceProbe(cluster.ports, topic, victim - 1, victim)
   const probes = [...writes, produces]
-  let figures: Figures
-  try {
-    await Promise.all(probes.map((probe) => probe.start()))
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, 'SIGTERM')
+  const figures = await measured(context, probes, victim, 'SIGTERM', async (sinceMs) => {
     await untilEnded(cluster, victim)
     const endedMs = clockMs() - sinceMs
     await untilOver(probes)
     const longest = (probe: WriteProbe | ProduceProbe) => probe.longestGapMs(sinceMs, Number.POSITIVE_INFINITY)
-    figures = {
+    return {
       'process ended': endedMs,
       'no changes of settings': Math.max(...writes.map(longest)),
       'stall, it led': longest(produces),
     }
-  } finally {
-    await Promise.all(probes.map((probe) => probe.stop()))
-  }
+  })
   await bringBack(context, victim, 'SIGTERM', topic)
   return figures
 }
@@ -248,22 +227,15 @@ async function onShutdown(context: RunContext): Promise<Figures> {
     [others, shutdownPartitions - 1],
   ])
   const produces = new ProduceProbe(cluster.ports, name, 0, victim)
-  let figures: Figures
-  try {
-    await produces.start()
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, 'SIGTERM')
+  const figures = await measured(context, [produces], victim, 'SIGTERM', async (sinceMs) => {
     await untilEnded(cluster, victim)
     const endedMs = clockMs() - sinceMs
     await untilOver([produces])
-    figures = {
+    return {
       'process ended': endedMs,
       'stall, it led': produces.longestGapMs(sinceMs, Number.POSITIVE_INFINITY),
     }
-  } finally {
-    await produces.stop()
-  }
+  })
   await restart(context, victim)
   return figures
 }
@@ -285,25 +257,35 @@ async function onFencing(context: RunContext): Promise<Figures> {
       })
     : () => undefined
   const produces = new ProduceProbe(cluster.ports, name, 0, victim)
-  let figures: Figures
-  try {
-    await produces.start()
-    await sleep(steadyMs)
-    const sinceMs = clockMs()
-    cluster.signal(victim, 'SIGKILL')
+  const figures = await measured(context, [produces], victim, 'SIGKILL', async (sinceMs) => {
     await until(() => produces.firstAfter(sinceMs, victim) !== undefined, 'a new leader', timeoutMs)
-    figures = { 'first ack, it led': produces.firstAfter(sinceMs, victim)!.answeredMs - sinceMs }
-    if (isRookery(cluster)) {
-      const isPublished = () => evidenceMs !== undefined && publishedMs.size === nodeIds.length - 1
-      await until(isPublished, `the other nodes to publish that ${victim} is fenced`)
-      figures = { fencing: Math.max(...publishedMs.values()) - evidenceMs!, ...figures }
-    }
-  } finally {
-    stopListening()
-    await produces.stop()
-  }
+    const firstAck = { 'first ack, it led': produces.firstAfter(sinceMs, victim)!.answeredMs - sinceMs }
+    if (!isRookery(cluster)) return firstAck
+    const isPublished = () => evidenceMs !== undefined && publishedMs.size === nodeIds.length - 1
+    await until(isPublished, `the other nodes to publish that ${victim} is fenced`)
+    return { fencing: Math.max(...publishedMs.values()) - evidenceMs!, ...firstAck }
+  }).finally(stopListening)
   await restart(context, victim)
   return figures
+}
+
+/** What `measure` finds while the probes go on, of a `victim` that got `signal` when they had for a while. */
+async function measured(
+  { cluster }: RunContext,
+  probes: readonly (ProduceProbe | WriteProbe)[],
+  victim: number,
+  signal: NodeJS.Signals,
+  measure: (sinceMs: number) => Promise<Figures>,
+): Promise<Figures> {
+  try {
+    await Promise.all(probes.map((probe) => probe.start()))
+    await sleep(steadyMs)
+    const sinceMs = clockMs()
+    cluster.signal(victim, signal)
+    return await measure(sinceMs)
+  } finally {
+    await Promise.all(probes.map((probe) => probe.stop()))
+  }
 }
 
 /** Of one run, with a partition that each node leads: that with its id less one. */

@@ -40,7 +40,7 @@ export interface PartitionOptions {
   readonly log: PartitionLog
   /** The log was put in place of another, in the same leader epoch: readers may be at offsets, and know epochs, of the one before. */
   readonly wasEmptied: boolean
-  /** What was asked for, and not answered, before the log was opened anew: it may be the ISR. Its answer goes to `onIsrAnswer` too. */
+  /** What was asked for, and not refused, before the log was opened anew: it may be the ISR. Its answer goes to `onIsrAnswer` too. */
   readonly askedIsr?: WantedIsr | undefined
   /** The topic's min.insync.replicas now. */
   readonly minInSyncReplicas: () => number

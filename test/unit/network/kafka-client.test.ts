@@ -1,14 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import {
-  type Answer,
-  KafkaClient,
-  KafkaClientError,
-  KafkaServer,
-  type RequestHandler,
-} from '../../../src/network/index.ts'
+import { type Answer, KafkaClient, KafkaClientError, type RequestHandler } from '../../../src/network/index.ts'
 import { createRealPlatform, type Listener, type Socket } from '../../../src/platform/index.ts'
 import { apis, encodeResponse } from '../../../src/protocol/index.ts'
-import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
+import { answeringServer } from '../../support/answering-server.ts'
 
 const platform = createRealPlatform()
 const cleanups: (() => unknown)[] = []
@@ -35,16 +29,7 @@ async function connectTo(port: number, timeoutMs = 5000): Promise<KafkaClient> {
 }
 
 async function serve(requestHandler: RequestHandler): Promise<number> {
-  const server = new KafkaServer({
-    platform,
-    handler: requestHandler,
-    log: silentLogger,
-    metrics: new Metrics(),
-    maxRequestBytes: 1_000_000,
-    maxQueuedBytes: 10_000_000,
-    maxIdleMs: 600_000,
-    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
-  })
+  const server = answeringServer(platform, requestHandler)
   cleanups.push(() => server.close(100))
   return (await server.listen({ name: 'PLAINTEXT', host: 'localhost', port: 0 })).port
 }

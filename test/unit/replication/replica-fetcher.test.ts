@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
 import { StorageError } from '../../../src/log/index.ts'
-import { KafkaServer } from '../../../src/network/index.ts'
 import { createSimulation } from '../../../src/platform/simulated/index.ts'
 import { apis, encodeResponse, type FetchResponse, type MessageInput } from '../../../src/protocol/index.ts'
 import { Partition } from '../../../src/replication/partition.ts'
 import { ReplicaFetcher } from '../../../src/replication/replica-fetcher.ts'
 import { ReplicationQuota } from '../../../src/replication/replication-quota.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
+import { answeringServer } from '../../support/answering-server.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { settledReplicas } from '../../support/partition-image.ts'
 
@@ -31,32 +31,21 @@ async function setUp(
   const simulation = createSimulation({ seed: 1 })
   const leader = simulation.host('leader').platform
   let fetches = 0
-  const server = new KafkaServer({
-    platform: leader,
-    handler: {
-      handle: (frame) => {
-        fetches++
-        const partition: PartitionAnswer = {
-          partitionIndex: 0,
-          errorCode: 0,
-          abortedTransactions: null,
-          highWatermark: 0,
-          logStartOffset: 0,
-          records: null,
-          ...answer,
-        }
-        const body = { errorCode: 0, sessionId: 0, responses: [{ topicId, partitions: [partition] }] }
-        return { chunks: encodeResponse(apis.Fetch.response, 17, frame.readInt32BE(4), body) }
-      },
-      mayOverlap: () => false,
-      isBrief: () => false,
+  const server = answeringServer(leader, {
+    handle: (frame) => {
+      fetches++
+      const partition: PartitionAnswer = {
+        partitionIndex: 0,
+        errorCode: 0,
+        abortedTransactions: null,
+        highWatermark: 0,
+        logStartOffset: 0,
+        records: null,
+        ...answer,
+      }
+      const body = { errorCode: 0, sessionId: 0, responses: [{ topicId, partitions: [partition] }] }
+      return { chunks: encodeResponse(apis.Fetch.response, 17, frame.readInt32BE(4), body) }
     },
-    log: silentLogger,
-    metrics: new Metrics(),
-    maxRequestBytes: 1_000_000,
-    maxQueuedBytes: 10_000_000,
-    maxIdleMs: 600_000,
-    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
   })
   await simulation.run(server.listen({ name: 'PLAINTEXT', host: 'leader', port: 9092 }))
   const { platform } = simulation.host('follower')

@@ -385,7 +385,8 @@ test('ReplicaManager says that a leader has recovered, also where its leader epo
   ])
 })
 
-test('ReplicaManager counts an ISR that was asked for before the log failed and opened anew, until it is refused', async () => {
+/** A leader that has asked for the other replica in the ISR, and whose log fails and is opened anew when the test says so. */
+async function askingLeader() {
   const { asked, askForIsrs } = controller()
   const logs = [new FakeLog(), new FakeLog()]
   const [failing, reopened] = logs
@@ -396,41 +397,39 @@ test('ReplicaManager counts an ISR that was asked for before the log failed and 
   await fetch({ follower: { replica: other, brokerEpoch: -1 }, maxWaitMs: 0 })
   time.advance(0)
   expect(asked[0]!.change.isr.map(({ brokerId }) => brokerId)).toEqual([self, other])
-  failing!.activeListener!.onFailed(new Error('ENOSPC'))
-  manager.reopenFailed(step.image)
-  await manager.whenOpened()
+  const reopen = async () => {
+    failing!.activeListener!.onFailed(new Error('ENOSPC'))
+    manager.reopenFailed(step.image)
+    await manager.whenOpened()
+  }
+  return { asked: asked[0]!, manager, produce, reopen, reopened: reopened! }
+}
+
+test('ReplicaManager counts an ISR that was asked for before the log failed and opened anew, until it is refused', async () => {
+  const { asked, produce, reopen, reopened } = await askingLeader()
+  await reopen()
   const answer = produce('abc')
   await turn()
-  reopened!.completeFlush()
-  expect(reopened!.highWatermark).toBe(0) // the other may be in the ISR by now, and has nothing of it
-  asked[0]!.answer({ ok: false, reason: 'refused' })
+  reopened.completeFlush()
+  expect(reopened.highWatermark).toBe(0) // the other may be in the ISR by now, and has nothing of it
+  asked.answer({ ok: false, reason: 'refused' })
   expect(await answer).toMatchObject({ ok: true })
-  expect(reopened!.highWatermark).toBe(3)
+  expect(reopened.highWatermark).toBe(3)
 })
 
 test('ReplicaManager counts an ISR that was accepted until the metadata has it, also where the log opens anew before', async () => {
-  const { asked, askForIsrs } = controller()
-  const logs = [new FakeLog(), new FakeLog()]
-  const [failing, reopened] = logs
-  const { time, manager, produce, fetch } = setUp(async () => logs.shift()!, undefined, askForIsrs)
-  const step = replicated()
-  manager.applyDelta(step.delta, step.image)
-  await manager.whenOpened()
-  await fetch({ follower: { replica: other, brokerEpoch: -1 }, maxWaitMs: 0 })
-  time.advance(0)
-  const { partitionEpoch } = asked[0]!.change
-  asked[0]!.answer({ ok: true, isr: [self, other], partitionEpoch: (partitionEpoch + 1) as PartitionEpoch })
+  const { asked, manager, produce, reopen, reopened } = await askingLeader()
+  const { partitionEpoch } = asked.change
+  asked.answer({ ok: true, isr: [self, other], partitionEpoch: (partitionEpoch + 1) as PartitionEpoch })
   await turn()
-  failing!.activeListener!.onFailed(new Error('ENOSPC'))
-  manager.reopenFailed(step.image)
-  await manager.whenOpened()
+  await reopen()
   void produce('abc')
   await turn()
-  reopened!.completeFlush()
-  expect(reopened!.highWatermark).toBe(0)
+  reopened.completeFlush()
+  expect(reopened.highWatermark).toBe(0)
   const without = replicated({ partitionEpoch: (partitionEpoch + 2) as PartitionEpoch })
   manager.applyDelta(without.delta, without.image)
-  expect(reopened!.highWatermark).toBe(3)
+  expect(reopened.highWatermark).toBe(3)
 })
 
 test('ReplicaManager gives logs their new settings in one go, those of all topics when a broker has new ones', async () => {

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import type { BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid } from '../../../src/base/index.ts'
 import type { TopicConfig } from '../../../src/config/index.ts'
 import type { TopicImage } from '../../../src/metadata/index.ts'
-import { KafkaServer } from '../../../src/network/index.ts'
 import { type Platform, pause } from '../../../src/platform/index.ts'
 import { createSimulation } from '../../../src/platform/simulated/index.ts'
 import { apis, decodeMessage, encodeResponse, Reader, readRequestHeader } from '../../../src/protocol/index.ts'
@@ -10,6 +9,7 @@ import { type FetchAnswer, ReplicaManager, ReplicationQuotas } from '../../../sr
 import { Partition } from '../../../src/replication/partition.ts'
 import { ReplicaFetcher } from '../../../src/replication/replica-fetcher.ts'
 import { Metrics, silentLogger } from '../../../src/telemetry/index.ts'
+import { answeringServer } from '../../support/answering-server.ts'
 import { turn } from '../../support/condition.ts'
 import { FakeLog } from '../../support/fake-log.ts'
 import { ManualTime } from '../../support/manual-time.ts'
@@ -169,48 +169,37 @@ async function followerOf(ends: { slow: number; fast: number }, bytesPerSecond: 
   const { platform } = simulation.host('follower')
   const names = ['slow', 'fast'] as const
   const topicIds = names.map((_, i) => `AAAAAAAAAAAAAAAAAAAAA${'Qg'[i]}` as Uuid)
-  const server = new KafkaServer({
-    platform: leader,
-    handler: {
-      handle: async (frame) => {
-        const reader = new Reader(Buffer.from(frame))
-        const { correlationId, apiVersion } = readRequestHeader(reader)
-        const { topics, maxWaitMs } = decodeMessage(apis.Fetch.request, apiVersion, reader)
-        const untilMs = leader.clock.monotonic() + maxWaitMs
-        const found = () =>
-          topics.map(({ topicId, partitions }) => {
-            const end = ends[names[topicIds.indexOf(topicId)]!]
-            const { fetchOffset, partitionMaxBytes } = partitions[0]!
-            const records = Buffer.alloc(Math.min(end - fetchOffset, partitionMaxBytes))
-            return { topicId, end, records }
-          })
-        while (found().every(({ records }) => records.length === 0) && leader.clock.monotonic() < untilMs)
-          await pause(leader.timers, 2)
-        const responses = found().map(({ topicId, end, records }) => ({
-          topicId,
-          partitions: [
-            {
-              partitionIndex: 0,
-              errorCode: 0,
-              abortedTransactions: null,
-              highWatermark: end,
-              logStartOffset: 0,
-              records,
-            },
-          ],
-        }))
-        const body = { errorCode: 0, sessionId: 0, responses }
-        return { chunks: encodeResponse(apis.Fetch.response, apiVersion, correlationId, body) }
-      },
-      mayOverlap: () => false,
-      isBrief: () => false,
+  const server = answeringServer(leader, {
+    handle: async (frame) => {
+      const reader = new Reader(Buffer.from(frame))
+      const { correlationId, apiVersion } = readRequestHeader(reader)
+      const { topics, maxWaitMs } = decodeMessage(apis.Fetch.request, apiVersion, reader)
+      const untilMs = leader.clock.monotonic() + maxWaitMs
+      const found = () =>
+        topics.map(({ topicId, partitions }) => {
+          const end = ends[names[topicIds.indexOf(topicId)]!]
+          const { fetchOffset, partitionMaxBytes } = partitions[0]!
+          const records = Buffer.alloc(Math.min(end - fetchOffset, partitionMaxBytes))
+          return { topicId, end, records }
+        })
+      while (found().every(({ records }) => records.length === 0) && leader.clock.monotonic() < untilMs)
+        await pause(leader.timers, 2)
+      const responses = found().map(({ topicId, end, records }) => ({
+        topicId,
+        partitions: [
+          {
+            partitionIndex: 0,
+            errorCode: 0,
+            abortedTransactions: null,
+            highWatermark: end,
+            logStartOffset: 0,
+            records,
+          },
+        ],
+      }))
+      const body = { errorCode: 0, sessionId: 0, responses }
+      return { chunks: encodeResponse(apis.Fetch.response, apiVersion, correlationId, body) }
     },
-    log: silentLogger,
-    metrics: new Metrics(),
-    maxRequestBytes: 1_000_000,
-    maxQueuedBytes: 10_000_000,
-    maxIdleMs: 600_000,
-    connectionLimits: { max: 100, maxPerAddress: 100, overrides: new Map() },
   })
   await simulation.run(server.listen({ name: 'PLAINTEXT', host: 'leader', port: 9092 }))
   const metrics = new Metrics()
