@@ -97,6 +97,7 @@ export async function resetNode(parts: ResetParts, { topics = 'declared' }: Rese
   groups.forget()
   await emptying
   await replicas.whenOpened()
+  observation.onChange() // who waits for records has seen logs that are gone, and no metadata tell of it
   await observation.whenGroupsLoaded()
 }
 

@@ -372,7 +372,8 @@ describe('records() and waitForRecords()', () => {
     const broker = await started({ topics: ['orders'] })
     const client = await connected(broker)
     await produceBatch(client, 'orders', 0, textBatch('before'))
-    const waiting = broker.waitForRecords('orders', 2)
+    // So long that the last look, at the end of the time, is too late for this test.
+    const waiting = broker.waitForRecords('orders', 2, { timeoutMs: 1_000_000 })
     await broker.reset()
     await produceBatch(client, 'orders', 0, textBatch('a', 'b'))
     expect((await waiting).map(({ valueText }) => valueText)).toEqual(['a', 'b'])
