@@ -373,10 +373,10 @@ describe('rookery groups', () => {
       if (code !== 0) return [] // neither has joined yet
       return (JSON.parse(stdout) as Described[])[0]!.members.map(({ partitions }) => partitions.length)
     }
-    await until(async () => (await shares()).join() === '2,2', 'two members with two partitions each', 20_000)
+    await until(async () => (await shares()).join() === '2,2', 'two members with two partitions each')
     expect(await run(['groups', 'describe', 'team'])).toMatch(/^team: Stable, lag \d+, 2 members, assignor range, /)
     expect((await one.signal('SIGINT')).code).toBe(0)
-    await until(async () => (await shares()).join() === '4', 'one member with all four', 20_000)
+    await until(async () => (await shares()).join() === '4', 'one member with all four')
     await run(['produce', 'split'], { input: 'after\n' })
     await two.untilSays('after')
     expect((await two.signal('SIGTERM')).code).toBe(0)

@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Broker, type BrokerOptions, startBroker } from '../../src/index.ts'
+import { freePorts } from '../support/free-ports.ts'
 import { rookery } from '../support/rookery-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
@@ -65,11 +66,8 @@ async function serverThat(onConnection: (socket: Socket) => void): Promise<strin
 }
 
 async function closedPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  const [port] = await freePorts(1)
+  return port!
 }
 
 describe('rookery doctor', () => {

@@ -36,7 +36,7 @@ beforeAll(async () => {
   const reset = ['groups', 'reset-offsets', 'readers', '--to', '7', '--topic', 'orders', '--execute']
   expect(await rookery([...reset, '-b', broker.bootstrapServers])).toMatchObject({ code: 0 })
   await broker.stop()
-}, 60_000)
+})
 
 afterAll(() => original[Symbol.asyncDispose]())
 

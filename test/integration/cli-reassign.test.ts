@@ -1,14 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { apis } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 import { readPartition } from '../support/kafka-connection.ts'
 import { produceBatch } from '../support/producing.ts'
 import { rookery } from '../support/rookery-process.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 /** `rookery reassign` and `rookery leaders` against three nodes. The tests build on each other. */
 let cluster: ClusterProcesses
@@ -65,16 +63,11 @@ test('replicas leave a broker', async () => {
 
 test('leaders are elected where they have to be, and one that is asked for is told of', async () => {
   await cluster.node(1).kill()
-  await until(
-    async () => (await cluster.partitions(2, 'orders')).every(({ leader }) => leader === 2),
-    'node 2 leads',
-    20_000,
-  )
+  await until(async () => (await cluster.partitions(2, 'orders')).every(({ leader }) => leader === 2), 'node 2 leads')
   await cluster.launch(1).whenServing()
   await until(
     async () => (await cluster.partitions(2, 'orders')).every(({ isr }) => isr.length === 2),
     'node 1 is in sync',
-    20_000,
   )
   const elected = await run('leaders', 'elect', 'ord*')
   expect([elected.code, elected.stderr]).toEqual([0, ''])

@@ -71,7 +71,7 @@ test("README's ten everyday tasks, one after the other", async () => {
     }
     expect(output, title).toMatch(expected[i]!)
   }
-}, 90_000)
+})
 
 /** Writes until the command shows it; then ends it. */
 async function watch(command: string): Promise<void> {

@@ -63,14 +63,14 @@ describe('kafkajs', () => {
       await until(() => received.length > 20, 'the consumer reads')
       await replaceLeader(cluster)
       const before = received.length
-      await until(() => received.length > before + 20, 'the consumer reads on', 30_000)
+      await until(() => received.length > before + 20, 'the consumer reads on')
       isDone = true
       await producing
-      await until(() => new Set(received).size === sent, 'all is read', 30_000)
+      await until(() => new Set(received).size === sent, 'all is read')
     } finally {
       await Promise.all([producer.disconnect(), consumer.disconnect()])
     }
-  }, 90_000)
+  })
 })
 
 describeWithPeer('kcat', 'kcat', (kcat) => {
@@ -94,5 +94,5 @@ describeWithPeer('kcat', 'kcat', (kcat) => {
     expect(exitCode, output).toBe(0)
     const read = await runPeer(kcat, ['-C', ...servers, '-t', topic, '-o', 'beginning', '-e', '-q'])
     expect(read.stdout.trimEnd().split('\n')).toEqual(Array.from({ length: written }, (_, index) => `record ${index}`))
-  }, 90_000)
+  })
 })

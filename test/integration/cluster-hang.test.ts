@@ -26,9 +26,7 @@ async function createTopic(cluster: ClusterProcesses): Promise<void> {
 }
 
 describe('a node whose event loop stands still', () => {
-  test('leads the quorum on, in the same term, and fences its own broker as any other', {
-    timeout: 120_000,
-  }, async () => {
+  test('leads the quorum on, in the same term, and fences its own broker as any other', async () => {
     const env = { ROOKERY_TEST_HANG_MS: `${hangMs}` }
     await using cluster = await ClusterProcesses.start({ config, nodeOptions, env })
     await createTopic(cluster)
@@ -62,7 +60,7 @@ describe('a node whose event loop stands still', () => {
 })
 
 describe('a node whose control plane has a fault', () => {
-  test('ends with it, and says what it was', { timeout: 60_000 }, async () => {
+  test('ends with it, and says what it was', async () => {
     await using cluster = await ClusterProcesses.start({ config })
     const { leaderId } = await cluster.leadership(1)
     const follower = cluster.ids.find((id) => id !== leaderId)!

@@ -38,7 +38,7 @@ async function votersAre(cluster: ClusterProcesses, by: number, ids: readonly nu
       voters.every((each) => each.logEndOffset >= highWatermark - 1)
     )
   }
-  await until(areThey, `the voters are ${ids}`, 20_000)
+  await until(areThey, `the voters are ${ids}`)
 }
 
 async function changed(...args: string[]): Promise<string> {
@@ -70,7 +70,7 @@ describe('voters that change', () => {
     }
     await votersAre(cluster, 1, [1, 2, 3])
     // Groups' state now is on all three of them.
-    await cluster.untilInSync(['__consumer_offsets'], 60_000)
+    await cluster.untilInSync(['__consumer_offsets'])
     const described = await changed('topics', 'describe', '__consumer_offsets', '--json', '-b', cluster.address(2))
     expect(described).toContain('min.insync.replicas')
 
@@ -112,12 +112,12 @@ describe('voters that change', () => {
     expect(after).not.toBe(before)
     // Its vote counts: with it alone the other two can lose one.
     await cluster.node(1).kill()
-    await until(async () => [2, 3].includes((await quorumOf(cluster, 2)).leaderId), 'one of the others leads', 20_000)
-  }, 120_000)
+    await until(async () => [2, 3].includes((await quorumOf(cluster, 2)).leaderId), 'one of the others leads')
+  })
 
   test('joins by itself where it is to', async () => {
     const joining = { ...config, 'controller.quorum.auto.join.enable': 'true' }
     await using cluster = await ClusterProcesses.start({ bootstrapIds: [1], config: joining })
     await votersAre(cluster, 1, [1, 2, 3])
-  }, 60_000)
+  })
 })

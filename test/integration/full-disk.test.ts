@@ -10,7 +10,7 @@ import { describeWithSmallDisk, SmallDisk } from '../support/small-disk.ts'
 const waitsForRoom = 'disk of the metadata log is full, waiting for room'
 
 await describeWithSmallDisk('a node whose disk is full', () => {
-  test('answers what it can, and serves again by itself when there is room', { timeout: 90_000 }, async () => {
+  test('answers what it can, and serves again by itself when there is room', async () => {
     await using disk = await SmallDisk.make(4)
     await using node = await BrokerProcess.start({ folder: `${disk.path}/data` })
     const client = await connect(node.bootstrapServers)
@@ -28,7 +28,7 @@ await describeWithSmallDisk('a node whose disk is full', () => {
     expect(await produce(client)).toBe(ErrorCode.KAFKA_STORAGE_ERROR)
 
     disk.resize(64)
-    await until(async () => (await produce(client)) === ErrorCode.NONE, 'records are taken again', 30_000)
+    await until(async () => (await produce(client)) === ErrorCode.NONE, 'records are taken again')
     expect(await createTopic(client, 'later')).toBe(ErrorCode.NONE)
     expect((await readPartition(client, 'orders', 0)).length).toBeGreaterThan(acknowledged)
     expect(node.logLines().map(({ msg }) => msg)).not.toContain('node has to end')
@@ -46,7 +46,6 @@ await describeWithSmallDisk('a node whose disk is full', () => {
 
   test.each(['SIGTERM', 'SIGKILL'] as const)(
     'can be ended by %s, says why it does not start, and has all when there is room',
-    { timeout: 90_000 },
     async (signal) => {
       await using disk = await SmallDisk.make(4)
       const folder = `${disk.path}/data`

@@ -43,7 +43,7 @@ describe('a node without one of its log directories', () => {
     await node.stop()
   }
 
-  test('serves the rest and what is new, and has everything when it is back', { timeout: 60_000 }, async () => {
+  test('serves the rest and what is new, and has everything when it is back', async () => {
     await using parent = await temporaryFolder()
     const [folder, other] = [join(parent.path, 'a'), join(parent.path, 'b')]
     const dirs = [folder, other]
@@ -94,7 +94,7 @@ describe('a node without one of its log directories', () => {
     await node.stop()
   })
 
-  test('that is taken out of log.dirs starts its partitions empty, and says so', { timeout: 60_000 }, async () => {
+  test('that is taken out of log.dirs starts its partitions empty, and says so', async () => {
     await using parent = await temporaryFolder()
     const [folder, other] = [join(parent.path, 'a'), join(parent.path, 'b')]
     await filled(folder, [folder, other])
@@ -117,7 +117,7 @@ describe('a node without one of its log directories', () => {
   })
 })
 
-test('a broker fetches no replica anew that is in a missing log directory', { timeout: 90_000 }, async () => {
+test('a broker fetches no replica anew that is in a missing log directory', async () => {
   await using cluster = await ClusterProcesses.prepare({ config: { 'offsets.topic.num.partitions': 1 } })
   const folder = join(cluster.folder, 'node-3')
   const other = join(cluster.folder, 'node-3-b')
@@ -157,7 +157,7 @@ test('a broker fetches no replica anew that is in a missing log directory', { ti
   await cluster.node(3).stop()
   await putBack()
   await launch().whenServing()
-  await until(async () => (await offline()).length === 0, 'all are in sync again', 30_000)
+  await until(async () => (await offline()).length === 0, 'all are in sync again')
   for (const topic of ['orders', 'alone']) {
     for (const { partition, leader } of await viewOf(cluster, topic)) {
       const count = topic === 'alone' && inOther.has(`alone-${partition}`) ? 1 : 2

@@ -98,7 +98,7 @@ test('a process whose files were taken by others refuses connections, and serves
   }
   other.close()
   client.close()
-}, 120_000)
+})
 
 async function create(client: KafkaClient, name: string, numPartitions: number): Promise<void> {
   const { topics } = await client.request(apis.CreateTopics, 7, {

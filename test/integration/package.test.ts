@@ -208,7 +208,7 @@ describe('the installed package', () => {
       expect(stdout).toContain('Topic payments created with 3 partitions')
       expect(stdout).toMatch(/^anna:10$/m)
       expect(stdout).toMatch(/^payments +\d +\d+ +\d+ +0 /m)
-    }, 120_000)
+    })
 
     test('loads little for a short command', async ({ skip }) => {
       skip(missing !== undefined, missing)

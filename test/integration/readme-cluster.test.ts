@@ -18,12 +18,12 @@ test("README's three nodes, from the files to the quorum", async () => {
   const launched = await run(`exec 2> errors\n${here(readmeExample('cluster', ''))}\njobs -p >> pids`)
   expect(launched.exitCode, launched.output).toBe(0)
   for (const id of [1, 2, 3]) {
-    await until(async () => (await log(`node-${id}`)).includes('node started'), `node ${id}`, 30_000)
+    await until(async () => (await log(`node-${id}`)).includes('node started'), `node ${id}`)
   }
   const status = await run(here(readmeExample('quorum', '')))
   expect(status.exitCode, status.output).toBe(0)
   expect(status.stdout).toMatch(/^Leader [123] in epoch \d+; \d of 3 voters have all \d+ entries$/m)
-}, 90_000)
+})
 
 test("README's controller and broker, and a second controller that gets a vote", async () => {
   await using example = await prepare(['controller-1.properties', 'broker-11.properties'])
@@ -32,16 +32,12 @@ test("README's controller and broker, and a second controller that gets a vote",
     const launched = await run(`exec 2> errors\n${here(readmeExample(name, ''))}\njobs -p >> pids`)
     expect(launched.exitCode, launched.output).toBe(0)
   }
-  await until(async () => (await log('broker-11')).includes('node started'), 'the broker', 30_000)
-  await until(
-    async () => (await log('controller-2')).includes('controller registered'),
-    'the second controller',
-    30_000,
-  )
+  await until(async () => (await log('broker-11')).includes('node started'), 'the broker')
+  await until(async () => (await log('controller-2')).includes('controller registered'), 'the second controller')
   const added = await run(here(readmeExample('vote', '')))
   expect(added.exitCode, added.output).toBe(0)
   expect(added.stdout).toContain('Voter 2 added')
-}, 90_000)
+})
 
 describeWithPeer('openssl', "README's certificates", () => {
   test('let the three nodes talk over TLS', async () => {
@@ -57,7 +53,7 @@ describeWithPeer('openssl', "README's certificates", () => {
     )
     expect(launched.exitCode, launched.output).toBe(0)
     for (const id of [1, 2, 3]) {
-      await until(async () => (await log(`node-${id}`)).includes('node started'), `node ${id}`, 30_000)
+      await until(async () => (await log(`node-${id}`)).includes('node started'), `node ${id}`)
     }
     // A listener without TLS would take this.
     const port = /CONTROLLER:\/\/127\.0\.0\.1:(\d+)/.exec(here(readmeExample('file=node-1.properties', '')))?.[1]
@@ -67,7 +63,7 @@ describeWithPeer('openssl', "README's certificates", () => {
     expect(asked.exitCode, asked.output).toBe(0)
     const status = await run(here(readmeExample('quorum', '')))
     expect(status.stdout).toMatch(/^Leader [123] in epoch \d+; \d of 3 voters have all \d+ entries$/m)
-  }, 90_000)
+  })
 })
 
 /** The README's files in a folder, with other ports, and the command rookery; ends what was started when it is disposed of. */

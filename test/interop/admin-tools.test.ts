@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { servedApis } from '../../src/api/index.ts'
 import { apis } from '../../src/protocol/index.ts'
 import { connect } from '../support/kafka-connection.ts'
@@ -10,8 +10,6 @@ import { describeWithPeer } from '../support/peers.ts'
 import { produceBatch } from '../support/producing.ts'
 import type { Outcome } from '../support/programs.ts'
 import { ToolHost } from './java/tool-host.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 /**
  * The whole of Kafka's administration tools, one option after the other. Expected is what they say of an Apache Kafka node of the

@@ -1,14 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { apis, ErrorCode } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { ToolHost } from './java/tool-host.ts'
-
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 interface Move {
   readonly topic: string
@@ -119,7 +117,6 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
       until(
         async () => !/still in progress/.test(await reassign('--verify', '--reassignment-json-file', name)),
         'the reassignment is done',
-        30_000,
       )
     await untilDone(moves)
     expect(await reassign('--list')).toContain('No partition reassignments found')
@@ -144,11 +141,11 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
     expect((await elect('preferred', ...partition)).stdout).toContain('Valid replica already elected')
     expect((await elect('unclean', ...partition)).stdout).toContain('Valid replica already elected')
     await cluster.node(1).kill()
-    await until(async () => (await partitionsOf('orders'))[0]?.startsWith('2') === true, 'node 2 leads', 20_000)
+    await until(async () => (await partitionsOf('orders'))[0]?.startsWith('2') === true, 'node 2 leads')
     const refused = await elect('preferred', ...partition)
     expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining('PreferredLeaderNotAvailable')])
     await cluster.launch(1).whenServing()
-    await until(async () => (await partitionsOf('orders'))[0] === '2 [1,2] 1,2', 'node 1 is in sync', 20_000)
+    await until(async () => (await partitionsOf('orders'))[0] === '2 [1,2] 1,2', 'node 1 is in sync')
     expect((await elect('preferred', ...partition)).stdout).toContain('Successfully completed leader election')
     expect((await elect('preferred', '--all-topic-partitions')).exitCode).toBe(0)
     expect((await partitionsOf('orders'))[0]).toBe('1 [1,2] 1,2')
@@ -175,13 +172,13 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
       const leaderMs = heardMs(/^\d .*\t(\d{13}) *\t\d+ *\tLeader/m)
       return leaderMs - heardMs(/^3 .*\t(-?\d+) *\t-?\d+ *\tFollower/m) > 1000
     }
-    await until(isAway, 'node 3 is not heard', 20_000)
+    await until(isAway, 'node 3 is not heard')
     const [id, directory] = (await quorum()).find((line) => line.endsWith('Leader'))!.split(' ') as [string, string]
     const voter = ['--controller-id', id, '--controller-directory-id', directory]
     const refused = await attempt('MetadataQuorumCommand', 'remove-controller', ...voter)
     expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining('only 1 are heard')])
     await cluster.launch(3).whenServing()
-    await until(async () => (await partitionsOf('orders'))[1] === '2 [2,3] 2,3', 'node 3 is in sync', 20_000)
+    await until(async () => (await partitionsOf('orders'))[1] === '2 [2,3] 2,3', 'node 3 is in sync')
   })
 
   test('features are described, taken back and brought again', async () => {
@@ -199,7 +196,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
     const [id, directory] = (await quorum()).find((line) => line.endsWith('Leader'))!.split(' ') as [string, string]
     const voter = ['--controller-id', id, '--controller-directory-id', directory]
     await run('MetadataQuorumCommand', 'remove-controller', ...voter)
-    await until(async () => (await quorum()).includes(`${id} ${directory} Observer`), `node ${id} observes`, 20_000)
+    await until(async () => (await quorum()).includes(`${id} ${directory} Observer`), `node ${id} observes`)
     const again = await attempt('MetadataQuorumCommand', 'remove-controller', ...voter)
     expect([again.exitCode, again.output]).toEqual([1, expect.stringContaining('VoterNotFound')])
     const { client, controller } = cluster.ports[Number(id) - 1]!
@@ -234,6 +231,6 @@ log.dirs=${join(cluster.folder, `node-${id}`)}
     expect((await unregister('3')).output).toMatch(/not registered/)
     expect((await partitionsOf('orders'))[1]).toBe('2 [2,3] 2')
     await cluster.launch(3).whenServing()
-    await until(async () => (await partitionsOf('orders'))[1] === '2 [2,3] 2,3', 'node 3 is in sync again', 20_000)
+    await until(async () => (await partitionsOf('orders'))[1] === '2 [2,3] 2,3', 'node 3 is in sync again')
   })
 })

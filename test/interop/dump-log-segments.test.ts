@@ -36,7 +36,7 @@ describeWithPeer('kafka', "Apache Kafka's DumpLogSegments", (peer) => {
     expect(afterKill.batchCount).toBe(3 * batchesPerWorkload)
     expect(afterKill.commitsOf('group-second')).toEqual([1, 2, 3])
     expect(afterKill.commitsOf('group-third')).toEqual([1, 2, 3])
-  }, 120_000)
+  })
 })
 
 async function createTopic(address: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { apis } from '../../src/protocol/index.ts'
 import { ClusterProcesses } from '../support/cluster-processes.ts'
 import { until } from '../support/condition.ts'
@@ -9,8 +9,6 @@ import { readPartition } from '../support/kafka-connection.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { produceBatch } from '../support/producing.ts'
 import { ToolHost } from './java/tool-host.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 /** kafka-reassign-partitions.sh with throttles and folders, against three nodes with two folders each. The tests build on each other. */
 describeWithPeer('kafka-compiled', "Kafka's tool for reassignments, with throttles and folders", (peer) => {
@@ -46,14 +44,10 @@ describeWithPeer('kafka-compiled', "Kafka's tool for reassignments, with throttl
     run('ConfigCommand', '--describe', '--entity-type', type, '--entity-name', name)
   const untilDone = async (path: string): Promise<string> => {
     let last = ''
-    await until(
-      async () => {
-        last = await reassign('--verify', '--reassignment-json-file', path)
-        return !/still in progress/.test(last)
-      },
-      'the reassignment is done',
-      60_000,
-    )
+    await until(async () => {
+      last = await reassign('--verify', '--reassignment-json-file', path)
+      return !/still in progress/.test(last)
+    }, 'the reassignment is done')
     return last
   }
   const foldersOf = async (topic: string): Promise<string[]> => {

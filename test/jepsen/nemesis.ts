@@ -154,7 +154,7 @@ const faults: Readonly<Record<string, Fault>> = {
     for (const id of nodeIds) {
       await cluster.stop(id)
       await cluster.launch(id).whenServing()
-      await until(isInSync, `all replicas are in sync after the restart of node ${id}`, 60_000)
+      await until(isInSync, `all replicas are in sync after the restart of node ${id}`)
     }
   },
   'restart one after the other': async ({ cluster, between }) => {

@@ -77,7 +77,7 @@ async function movesOf(port: number, folders: readonly string[]): Promise<unknow
   // The move is under way for as long as anyone looks.
   await setSpeed(20_000)
   await alter(away)
-  await until(async () => (await folderOf(true)) === away, 'the copy is there', 20_000)
+  await until(async () => (await folderOf(true)) === away, 'the copy is there')
   await describe()
   // Nothing of this ends the move.
   await alter(away)
@@ -90,12 +90,12 @@ async function movesOf(port: number, folders: readonly string[]): Promise<unknow
   await alter('/nowhere/at/all', 'missing')
   await describe()
   await alter(home)
-  await until(async () => (await folderOf(true)) === undefined, 'the copy is gone', 20_000)
+  await until(async () => (await folderOf(true)) === undefined, 'the copy is gone')
   await describe()
   await setSpeed(1_000_000_000)
   await alter(away)
   const hasMoved = async () => (await folderOf(false)) === away && (await folderOf(true)) === undefined
-  await until(hasMoved, 'the replica is in the other folder', 60_000)
+  await until(hasMoved, 'the replica is in the other folder')
   await describe()
   for (const timestamp of [-1n, -2n]) {
     const partitions = [{ partitionIndex: 0, timestamp, currentLeaderEpoch: -1 }]

@@ -56,7 +56,7 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
 
   beforeAll(async () => {
     pair = await BrokerPair.start(peer)
-  }, 120_000)
+  })
 
   afterAll(async () => {
     await pair?.[Symbol.asyncDispose]()
@@ -70,7 +70,7 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
     )
     .map((each, i) => ({ ...each, prefix: `o${i}-` }))
 
-  test.each(scenarios)('$title', { timeout: 120_000 }, async ({ title, scenario, prefix }) => {
+  test.each(scenarios)('$title', async ({ title, scenario, prefix }) => {
     ran++
     const [theirs, ours] = await Promise.all(pair.ports.map((port) => run(scenario, port, prefix)))
     compare(title, theirs!, ours!)
@@ -78,7 +78,7 @@ describeWithPeer('kafka', 'Rookery answers as Apache Kafka does', (peer) => {
 
   describe('to clients', () => compareClients(() => pair))
 
-  test('both are stopped and started again', { timeout: 120_000 }, async () => {
+  test('both are stopped and started again', async () => {
     const before = await Promise.all(pair.ports.map((port) => run(beforeRestart, port, 'kept-')))
     compare('before the restart', before[0]!, before[1]!)
     await pair.restart(restartSettings)

@@ -101,5 +101,5 @@ async function untilGroupsAreServed(port: number): Promise<void> {
     })
     return producer.errorCode === 0 && described.every(({ errorCode }) => errorCode === 0)
   }
-  await until(areServed, 'groups are served', 60_000)
+  await until(areServed, 'groups are served')
 }

@@ -38,7 +38,7 @@ describe('a simulated cluster', () => {
     expect(results.reduce((sum, { acked }) => sum + acked, 0)).toBeGreaterThan(separateSeedCount * 50)
   })
 
-  test('does the same again for the same seed', { timeout: 60_000 }, async () => {
+  test('does the same again for the same seed', async () => {
     const first = await run({ seed: 3, recordTrace: true })
     const second = await run({ seed: 3, recordTrace: true })
     const at = first.traceLines.findIndex((line, i) => line !== second.traceLines[i])

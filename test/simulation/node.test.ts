@@ -42,7 +42,7 @@ describe('a simulated node', () => {
     }
   })
 
-  test('does the same again for the same seed', { timeout: 60_000 }, async () => {
+  test('does the same again for the same seed', async () => {
     for (const seed of [2, 5]) {
       const first = await run({ seed, recordTrace: true })
       const second = await run({ seed, recordTrace: true })

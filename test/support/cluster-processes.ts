@@ -148,8 +148,8 @@ export class ClusterProcesses implements AsyncDisposable {
   }
 
   /** Partitions of a topic as node `id` sees them. */
-  async partitions(id: number, topic: string, timeoutMs = 2000): Promise<PartitionView[]> {
-    const client = await this.connect(id, timeoutMs)
+  async partitions(id: number, topic: string): Promise<PartitionView[]> {
+    const client = await this.connect(id)
     try {
       const { topics } = await client.request(apis.Metadata, 12, { topics: [{ name: topic }] })
       const [found] = topics
@@ -181,7 +181,7 @@ export class ClusterProcesses implements AsyncDisposable {
   }
 
   /** Waits until every partition of the topics has all brokers, or those given, in sync and a leader, on each of them. */
-  async untilInSync(topics: readonly string[], timeoutMs = 30_000, ids = this.brokerIds): Promise<void> {
+  async untilInSync(topics: readonly string[], ids = this.brokerIds): Promise<void> {
     const seen = new Map<string, readonly PartitionView[]>()
     const isInSync = async (id: number, topic: string): Promise<boolean> => {
       const partitions = await this.partitions(id, topic).catch(() => [])
@@ -192,7 +192,7 @@ export class ClusterProcesses implements AsyncDisposable {
       for (const id of ids) for (const topic of topics) if (!(await isInSync(id, topic))) return false
       return true
     }
-    await until(areAll, 'all replicas in sync', timeoutMs).catch((error: unknown) => {
+    await until(areAll, 'all replicas in sync').catch((error: unknown) => {
       throw new Error(`${(error as Error).message}: ${JSON.stringify([...seen])}`)
     })
   }

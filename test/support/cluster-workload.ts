@@ -83,11 +83,11 @@ export class ClusterWorkload {
   }
 
   /** Waits until everybody got an answer to what was asked after this call. */
-  async untilAllProgress(timeoutMs = 30_000): Promise<void> {
+  async untilAllProgress(): Promise<void> {
     const before = this.progress()
     // What was under way may be answered: two more are not.
     const isAhead = () => this.progress().every((count, index) => count >= before[index]! + 20)
-    await until(isAhead, 'every producer and the group go on', timeoutMs).catch((error: unknown) => {
+    await until(isAhead, 'every producer and the group go on').catch((error: unknown) => {
       const refusals = [...this.#producers, this.#member]
         .map(({ refusal }) => refusal)
         .filter((each) => each !== undefined)
@@ -173,7 +173,7 @@ export class ClusterWorkload {
       }
       return false
     }
-    await until(ask, what, 30_000)
+    await until(ask, what)
     return found!
   }
 }

@@ -60,7 +60,7 @@ export async function startKafkaBroker(
     await start({})
     const restart = async (changed: BrokerSettings) => {
       program?.kill('SIGTERM')
-      await program?.ended(20_000)
+      await program?.ended()
       await start(changed)
     }
     return { bootstrapServers: `127.0.0.1:${port}`, port, restart, [Symbol.asyncDispose]: stop }
@@ -105,7 +105,7 @@ async function untilServing(program: RunningProgram, port: number): Promise<void
     if (hasEnded) throw new Error(`Kafka ended before it served: ${program.stdout}\n${program.stderr}`)
     return await answersMetadata(port)
   }
-  await until(isServing, `Kafka serves on ${port}`, 60_000).catch((error: unknown) => {
+  await until(isServing, `Kafka serves on ${port}`).catch((error: unknown) => {
     throw new Error(`${(error as Error).message}\n${program.stdout}\n${program.stderr}`)
   })
 }

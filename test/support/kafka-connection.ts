@@ -15,7 +15,7 @@ import {
 const platform = createRealPlatform()
 
 /** A raw connection to `127.0.0.1:9092`. */
-export function connect(address: string, timeoutMs = 10_000): Promise<KafkaClient> {
+export function connect(address: string, timeoutMs = 30_000): Promise<KafkaClient> {
   const [host = '', port] = address.split(/:(\d+)$/)
   return KafkaClient.connect({ platform, host, port: Number(port), clientId: 'test', timeoutMs })
 }

@@ -98,7 +98,7 @@ export function startProgram(
       if (performance.now() - startMs >= timeoutMs) throw new Error(`Did not end within ${timeoutMs} ms: ${output()}`)
       return { exitCode: exitCode as number | null, ...collected, output: output() }
     },
-    until: async (isTrue, what, timeoutMs = 30_000) => {
+    until: async (isTrue, what, timeoutMs = 60_000) => {
       const hasEnded = () => exitCode !== undefined
       await until(() => isTrue(program) || hasEnded(), `${what}: ${title}`, timeoutMs).catch((error: unknown) => {
         throw new Error(`${(error as Error).message}\n${output()}`)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { zeroUuid } from '../../../src/base/index.ts'
 import type { CreateTopicRefusal } from '../../../src/coordination/index.ts'
 import { apis } from '../../../src/protocol/index.ts'
+import { msOf, shortestMs } from '../../support/timing.ts'
 import { harness, topicId } from './harness.ts'
 
 function topic(name: string, changes: object = {}) {
@@ -139,11 +140,15 @@ describe('DeleteTopics', () => {
   test('very many names take no longer than their number', async () => {
     const { ask } = harness()
     const topicNames = Array.from({ length: 60_000 }, (_, i) => `t${i}`)
-    const { responses } = await ask(apis.DeleteTopics, 1, { topicNames, timeoutMs: 1 })
-    expect(responses).toHaveLength(60_000)
     const twice = [...topicNames, ...topicNames]
-    expect((await ask(apis.DeleteTopics, 1, { topicNames: twice, timeoutMs: 1 })).responses).toHaveLength(60_000)
-  }, 5000)
+    const askAll = async () => {
+      for (const names of [topicNames, twice]) {
+        const { responses } = await ask(apis.DeleteTopics, 1, { topicNames: names, timeoutMs: 1 })
+        expect(responses).toHaveLength(60_000)
+      }
+    }
+    expect(await shortestMs(3000, () => msOf(askAll))).toBeLessThan(3000)
+  })
 
   test('switched off, it says so in words that the client’s version knows', async () => {
     const { ask, coordination } = harness()

@@ -187,7 +187,7 @@ describe('a node without a vote', () => {
 })
 
 describe('RaftNode.addVoter() and removeVoter()', () => {
-  test('grow a quorum of one to three and shrink it again, under load (M1, M5)', { timeout: 30_000 }, async () => {
+  test('grow a quorum of one to three and shrink it again, under load (M1, M5)', async () => {
     const quorum = new Quorum(1)
     const first = await quorum.start(1, { isReachable: true })
     for (let i = 0; i < 50; i++) await quorum.propose(first, `before ${i}`)
@@ -211,7 +211,7 @@ describe('RaftNode.addVoter() and removeVoter()', () => {
     await quorum.stopAll()
   })
 
-  test('a change survives a restart of all, with a snapshot below it and without', { timeout: 30_000 }, async () => {
+  test('a change survives a restart of all, with a snapshot below it and without', async () => {
     const quorum = new Quorum(1)
     const first = await quorum.start(1, { isReachable: true, keptEntries: 0 })
     const second = await quorum.start(2, { bootstrap: toFollow, keptEntries: 0 })
@@ -322,7 +322,7 @@ describe('RaftNode.addVoter() and removeVoter()', () => {
 })
 
 describe('a snapshot in chunks', () => {
-  test('goes on where it was after the receiver lost its power', { timeout: 30_000 }, async () => {
+  test('goes on where it was after the receiver lost its power', async () => {
     const config = { maxSnapshotChunkBytes: 10_000 }
     const quorum = new Quorum(3)
     for (const id of [1, 2]) await quorum.start(id, { keptEntries: 0, config })
@@ -349,7 +349,7 @@ describe('a snapshot in chunks', () => {
     await quorum.stopAll()
   })
 
-  test('is dropped when a newer one comes, from another leader', { timeout: 30_000 }, async () => {
+  test('is dropped when a newer one comes, from another leader', async () => {
     const config = { maxSnapshotChunkBytes: 1000 }
     const quorum = new Quorum(3)
     for (const id of [1, 2]) await quorum.start(id, { keptEntries: 0, config })

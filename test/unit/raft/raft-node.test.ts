@@ -247,9 +247,7 @@ describe('three nodes', () => {
     await quorum.stopAll()
   })
 
-  test('lose no acknowledged entry to power losses at any moment, of one node or of all', {
-    timeout: 60_000,
-  }, async () => {
+  test('lose no acknowledged entry to power losses at any moment, of one node or of all', async () => {
     for (let seed = 1; seed <= 25; seed++) {
       const quorum = new Quorum(3, seed)
       const random = new SeededRandom(seed)

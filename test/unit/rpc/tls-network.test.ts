@@ -51,14 +51,14 @@ describeWithPeer('openssl', 'nodes that talk over TLS', () => {
     )
     const channel = (await loadGrpcNetwork(client)).connect({ host, port: at.port })
     try {
-      const answer = await channel.call('Ask', Buffer.from('who?'), 5000).then(
+      const answer = await channel.call('Ask', Buffer.from('who?'), 60_000).then(
         () => '',
         (error: unknown) => {
           expect(error).toBeInstanceOf(RpcError)
           return `${(error as RpcError).reason}: ${(error as RpcError).message}`
         },
       )
-      if (answer !== '') await until(() => listener.length > 0, 'the listener says why', 5000)
+      if (answer !== '') await until(() => listener.length > 0, 'the listener says why')
       expect(asked, answer).toBe(answer === '' ? 1 : 0)
       return { caller: answer, listener }
     } finally {

@@ -286,9 +286,7 @@ describe('RaftStorage with a snapshot that is coming', () => {
     expect((await simulation.run(withStorage(host, contentOf))).snapshot.membership).toEqual(two)
   })
 
-  test('drops what is damaged of it, as nothing was promised, and loses nothing else', {
-    timeout: 60_000,
-  }, async () => {
+  test('drops what is damaged of it, as nothing was promised, and loses nothing else', async () => {
     const { simulation, host } = simulated()
     const store = new MemoryStore()
     const open = async (values: readonly (readonly [Buffer, Buffer])[]) => {
@@ -361,7 +359,7 @@ describe('RaftStorage after damage', () => {
     return await simulation.run(work())
   }
 
-  test('refuses each flipped byte of its log, or has lost nothing', { timeout: 60_000 }, async () => {
+  test('refuses each flipped byte of its log, or has lost nothing', async () => {
     const { content, files } = await written()
     let refused = 0
     for (let position = 0; position < files['store.log'].length; position++) {
@@ -374,7 +372,7 @@ describe('RaftStorage after damage', () => {
     expect(refused).toBeGreaterThan(files['store.log'].length / 2)
   })
 
-  test('refuses a log that is cut off anywhere, or has lost nothing', { timeout: 60_000 }, async () => {
+  test('refuses a log that is cut off anywhere, or has lost nothing', async () => {
     const { content, files } = await written()
     for (let length = 0; length < files['store.log'].length; length++) {
       const found = await reopen({ ...files, 'store.log': files['store.log'].subarray(0, length) })
@@ -399,7 +397,7 @@ describe('RaftStorage after damage', () => {
     expect(await reopen({ ...files, 'quorum-state': undefined })).toBeUndefined()
   })
 
-  test('refuses a store that lost or changed any one value, or has lost nothing', { timeout: 60_000 }, async () => {
+  test('refuses a store that lost or changed any one value, or has lost nothing', async () => {
     const { simulation, host } = simulated()
     const bounds = [new Uint8Array(0), Uint8Array.of(255)] as const
     const timers = host.platform.timers
@@ -525,7 +523,7 @@ describe('RaftStorage over power losses', () => {
     }
   }
 
-  test('never loses what it persisted, and never refuses its own disk', { timeout: 60_000 }, async () => {
+  test('never loses what it persisted, and never refuses its own disk', async () => {
     for (let seed = 1; seed <= 150; seed++) {
       const { simulation, host } = simulated(seed)
       const promised: Parameters<typeof work>[2] = { term: 0, vote: null, last: [0, 0] }
