@@ -143,7 +143,7 @@ describe.each([
       within(async ({ network }) => {
         const listener = await network.listen({ host: 'localhost', port: 0 }, echo)
         await listener.close()
-        await expectNetworkError(network.connect({ ...listener, host: 'localhost', timeoutMs: 5000 }), 'ECONNREFUSED')
+        await expectNetworkError(network.connect({ ...listener, host: 'localhost', timeoutMs: 60_000 }), 'ECONNREFUSED')
       }))
 
     test('a port is taken once, and free again after close', () =>
@@ -606,7 +606,7 @@ function echo(socket: Socket): void {
 }
 
 async function dial(network: Platform['network'], listener: Listener): Promise<WatchedSocket> {
-  return watched(await network.connect({ host: 'localhost', port: listener.port, timeoutMs: 5000 }))
+  return watched(await network.connect({ host: 'localhost', port: listener.port, timeoutMs: 60_000 }))
 }
 
 async function connectedPair(

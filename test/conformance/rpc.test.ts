@@ -88,11 +88,11 @@ function behaviour({ within }: { readonly within: Within }): void {
   test('a call is answered, or refused with its reason', () =>
     within((network, host) =>
       serving(network, host, echo, async (channel) => {
-        expect(await channel.call('Ask', Buffer.from('who?'), 5000)).toEqual(Buffer.from('who?'))
+        expect(await channel.call('Ask', Buffer.from('who?'), 60_000)).toEqual(Buffer.from('who?'))
         const refused = { reason: 'refused-by-peer', message: expect.stringContaining('nothing was asked') }
-        await expect(channel.call('Ask', Buffer.alloc(0), 5000)).rejects.toMatchObject(refused)
+        await expect(channel.call('Ask', Buffer.alloc(0), 60_000)).rejects.toMatchObject(refused)
         const bug = { reason: 'internal', message: expect.stringContaining('a bug') }
-        await expect(channel.call('Describe', Buffer.from([9]), 5000)).rejects.toMatchObject(bug)
+        await expect(channel.call('Describe', Buffer.from([9]), 60_000)).rejects.toMatchObject(bug)
       }),
     ))
 
@@ -138,7 +138,7 @@ function behaviour({ within }: { readonly within: Within }): void {
       const again = await network.listen({ host, port: listener.port }, echo)
       for (;;) {
         // gRPC waits up to half a second before it tries a refused address once more.
-        const answer = await channel.call('Ask', Buffer.from('back?'), 5000).catch((error: RpcError) => error.reason)
+        const answer = await channel.call('Ask', Buffer.from('back?'), 60_000).catch((error: RpcError) => error.reason)
         if (answer === 'connection-refused') continue
         expect(answer).toEqual(Buffer.from('back?'))
         break
@@ -153,7 +153,7 @@ function behaviour({ within }: { readonly within: Within }): void {
         const closed = await converse(channel, Buffer.from([1]), () => channel.close())
         expect(closed).toMatchObject({ reason: 'cancelled' })
         expect(await converse(channel, Buffer.from([1]))).toMatchObject({ reason: 'cancelled' })
-        await expect(channel.call('Ask', Buffer.from('?'), 5000)).rejects.toMatchObject({ reason: 'cancelled' })
+        await expect(channel.call('Ask', Buffer.from('?'), 60_000)).rejects.toMatchObject({ reason: 'cancelled' })
       }),
     ))
 
@@ -191,9 +191,9 @@ const sendGarbage = (network: RpcNetwork) =>
         const socket = connect(port, '127.0.0.1', () => socket.end(Buffer.from(garbage, 'latin1')))
         socket.on('error', () => undefined)
         socket.on('close', () => resolve())
-        socket.setTimeout(5000, () => reject(new Error('The server keeps the connection')))
+        socket.setTimeout(60_000, () => reject(new Error('The server keeps the connection')))
         socket.resume()
       })
-      expect(await channel.call('Ask', Buffer.from('fine?'), 5000)).toEqual(Buffer.from('fine?'))
+      expect(await channel.call('Ask', Buffer.from('fine?'), 60_000)).toEqual(Buffer.from('fine?'))
     }
   })

@@ -92,7 +92,7 @@ describeWithPeer('kcat', 'kcat', (kcat) => {
     }
     const { exitCode, output } = await producer.ended()
     expect(exitCode, output).toBe(0)
-    const read = await runPeer(kcat, ['-C', ...servers, '-t', topic, '-o', 'beginning', '-e', '-q'])
+    const read = await runPeer(kcat, ['-C', ...servers, '-m', '30', '-t', topic, '-o', 'beginning', '-e', '-q'])
     expect(read.stdout.trimEnd().split('\n')).toEqual(Array.from({ length: written }, (_, index) => `record ${index}`))
   })
 })

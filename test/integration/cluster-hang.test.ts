@@ -9,11 +9,16 @@ import { until } from '../support/condition.ts'
 
 const topic = 'orders'
 const partitionCount = 3
-/** Longer than an election takes (1 to 2 s without the leader) and than the session. */
-const hangMs = 15_000
-const sessionTimeoutMs = 3000
+/** Longer than an election takes (4 to 8 s without the leader) and than the session, both of which are longer than a machine stands still. */
+const hangMs = 25_000
+const sessionTimeoutMs = 6000
 const nodeOptions = ['--import', new URL('../support/hang-on-signal.ts', import.meta.url).href]
-const config = { 'broker.session.timeout.ms': sessionTimeoutMs, 'broker.heartbeat.interval.ms': 500 }
+const config = {
+  'broker.session.timeout.ms': sessionTimeoutMs,
+  'broker.heartbeat.interval.ms': 500,
+  'controller.quorum.election.timeout.ms': 4000,
+  'controller.quorum.fetch.timeout.ms': 4000,
+}
 
 async function createTopic(cluster: ClusterProcesses): Promise<void> {
   const { topics } = await cluster.with(1, (client) =>

@@ -26,7 +26,7 @@ function startWorkload(cluster: ClusterProcesses): Promise<ClusterWorkload> {
 
 async function quorumOf(cluster: ClusterProcesses): Promise<QuorumDescription> {
   const { code, stdout, stderr } = await rookery(['quorum', 'status', '--json', '-b', cluster.bootstrapServers])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(code, stderr).toBe(0) // it may say that it waits for an election
   return JSON.parse(stdout) as QuorumDescription
 }
 

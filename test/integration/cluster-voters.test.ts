@@ -24,7 +24,7 @@ async function createTopic(cluster: ClusterProcesses, replicationFactor: number)
 
 async function quorumOf(cluster: ClusterProcesses, id: number): Promise<QuorumDescription> {
   const { code, stdout, stderr } = await rookery(['quorum', 'status', '--json', '-b', cluster.address(id)])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(code, stderr).toBe(0) // it may say that it waits for an election
   return JSON.parse(stdout) as QuorumDescription
 }
 
@@ -43,7 +43,7 @@ async function votersAre(cluster: ClusterProcesses, by: number, ids: readonly nu
 
 async function changed(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await rookery(args)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(code, stderr).toBe(0) // it may say that it waits for an election
   return stdout
 }
 

@@ -127,12 +127,19 @@ test('a broker fetches no replica anew that is in a missing log directory', asyn
     await createTopic(client, 'orders', partitions.length, 3)
     await createTopic(client, 'alone', 2, [[3], [3]])
   })
+  /** Uses a leader that node 1 knows of, when that has heard of it too. */
+  const withLeader = async <T>({ topic, partition, leader }: View, use: (client: KafkaClient) => Promise<T>) =>
+    await cluster.with(leader, async (client) => {
+      await until(async () => (await leads(client, topic, partition)) === NONE, `${leader} leads ${topic}-${partition}`)
+      return await use(client)
+    })
   const fill = async () => {
     const refused: string[] = []
     for (const topic of ['orders', 'alone']) {
-      for (const { partition, leader } of await viewOf(cluster, topic)) {
+      for (const view of await viewOf(cluster, topic)) {
+        const { partition, leader } = view
         if (leader === -1) refused.push(`${topic}-${partition}`)
-        else expect(await cluster.with(leader, (client) => produce(client, topic, partition))).toBe(NONE)
+        else expect(await withLeader(view, (client) => produce(client, topic, partition))).toBe(NONE)
       }
     }
     return refused
@@ -159,9 +166,10 @@ test('a broker fetches no replica anew that is in a missing log directory', asyn
   await launch().whenServing()
   await until(async () => (await offline()).length === 0, 'all are in sync again')
   for (const topic of ['orders', 'alone']) {
-    for (const { partition, leader } of await viewOf(cluster, topic)) {
+    for (const view of await viewOf(cluster, topic)) {
+      const { partition } = view
       const count = topic === 'alone' && inOther.has(`alone-${partition}`) ? 1 : 2
-      const batches = await cluster.with(leader, (client) => readPartition(client, topic, partition))
+      const batches = await withLeader(view, (client) => readPartition(client, topic, partition))
       expect(batches).toHaveLength(count)
     }
   }
@@ -216,6 +224,13 @@ async function produce(client: KafkaClient, topic: string, partition: number): P
     if (error instanceof ProduceError) return error.errorCode
     throw error
   }
+}
+
+/** The error code of a question that only the leader answers. */
+async function leads(client: KafkaClient, name: string, partitionIndex: number): Promise<number> {
+  const partitions = [{ partitionIndex, timestamp: -1n }]
+  const { topics } = await client.request(apis.ListOffsets, 5, { replicaId: -1, topics: [{ name, partitions }] })
+  return topics[0]!.partitions[0]!.errorCode
 }
 
 /** Whether the group has a coordinator. */

@@ -8,6 +8,9 @@ import { until } from '../support/condition.ts'
 import { describeWithPeer } from '../support/peers.ts'
 import { ToolHost } from './java/tool-host.ts'
 
+/** A look is a call of a tool. */
+const patient = { timeout: 60_000, interval: 100 }
+
 interface Move {
   readonly topic: string
   readonly partition: number
@@ -51,6 +54,9 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
       ([, leader, replicas, isr = '']) => `${leader} [${replicas}] ${isr.split(',').sort().join()}`,
     )
   }
+  /** Of a topic, which any node may be asked for: one hears of a change a moment after another. */
+  const expectPartitions = (topic: string, of: (all: string[]) => unknown = (all) => all) =>
+    expect.poll(async () => of(await partitionsOf(topic)), patient)
   const quorum = async (): Promise<string[]> => {
     const replicas = await run('MetadataQuorumCommand', 'describe', '--replication')
     return [...replicas.matchAll(/^(\d)\s+(\S{22})\t.*\t(\w+)\s*$/gm)].map((line) => line.slice(1).join(' '))
@@ -58,7 +64,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
 
   test('topics are placed as they are asked to be, and described by any node', async () => {
     await run('TopicCommand', '--create', '--topic', 'orders', '--replica-assignment', '1:2,2:3,3:1')
-    expect(await partitionsOf('orders')).toEqual(['1 [1,2] 1,2', '2 [2,3] 2,3', '3 [3,1] 1,3'])
+    await expectPartitions('orders').toEqual(['1 [1,2] 1,2', '2 [2,3] 2,3', '3 [3,1] 1,3'])
     await run(
       'TopicCommand',
       '--alter',
@@ -69,7 +75,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
       '--replica-assignment',
       '1:2,2:3,3:1,2:1',
     )
-    expect((await partitionsOf('orders')).at(-1)).toBe('2 [2,1] 1,2')
+    await expectPartitions('orders', (all) => all[3]).toBe('2 [2,1] 1,2')
     const refused = await attempt('TopicCommand', '--create', '--topic', 'far', '--replica-assignment', '1:7')
     expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining('InvalidReplicaAssignment')])
   })
@@ -120,11 +126,11 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
       )
     await untilDone(moves)
     expect(await reassign('--list')).toContain('No partition reassignments found')
-    expect((await partitionsOf('orders')).slice(0, 2)).toEqual(['3 [3,2] 2,3', '2 [2,3,1] 1,2,3'])
+    await expectPartitions('orders', (all) => all.slice(0, 2)).toEqual(['3 [3,2] 2,3', '2 [2,3,1] 1,2,3'])
     const back = await file('back.json', kept)
     await reassign('--execute', '--reassignment-json-file', back)
     await untilDone(back)
-    expect((await partitionsOf('orders')).slice(0, 2)).toEqual(['1 [1,2] 1,2', '2 [2,3] 2,3'])
+    await expectPartitions('orders', (all) => all.slice(0, 2)).toEqual(['1 [1,2] 1,2', '2 [2,3] 2,3'])
   })
 
   test('a move that would change the number of replicas is refused where the client says so', async () => {
@@ -141,14 +147,14 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
     expect((await elect('preferred', ...partition)).stdout).toContain('Valid replica already elected')
     expect((await elect('unclean', ...partition)).stdout).toContain('Valid replica already elected')
     await cluster.node(1).kill()
-    await until(async () => (await partitionsOf('orders'))[0]?.startsWith('2') === true, 'node 2 leads')
+    await expectPartitions('orders', (all) => all[0]).toMatch(/^2 /)
     const refused = await elect('preferred', ...partition)
     expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining('PreferredLeaderNotAvailable')])
     await cluster.launch(1).whenServing()
-    await until(async () => (await partitionsOf('orders'))[0] === '2 [1,2] 1,2', 'node 1 is in sync')
+    await expectPartitions('orders', (all) => all[0]).toBe('2 [1,2] 1,2')
     expect((await elect('preferred', ...partition)).stdout).toContain('Successfully completed leader election')
     expect((await elect('preferred', '--all-topic-partitions')).exitCode).toBe(0)
-    expect((await partitionsOf('orders'))[0]).toBe('1 [1,2] 1,2')
+    await expectPartitions('orders', (all) => all[0]).toBe('1 [1,2] 1,2')
   })
 
   test('a reassignment to a node that is away is listed, and cancelled', async () => {
@@ -163,7 +169,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
     // Otherwise the tool waits for node 3, to clear its throttles.
     const cancel = ['--cancel', '--preserve-throttles', '--reassignment-json-file', moves]
     expect(await reassign(...cancel)).toContain('Successfully cancelled')
-    expect((await partitionsOf('orders'))[0]).toBe('1 [1,2] 1,2')
+    await expectPartitions('orders', (all) => all[0]).toBe('1 [1,2] 1,2')
     // With node 3 away, which shows after a moment, nothing could be committed without another voter.
     const isAway = async () => {
       const replicas = await run('MetadataQuorumCommand', 'describe', '--replication')
@@ -178,7 +184,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
     const refused = await attempt('MetadataQuorumCommand', 'remove-controller', ...voter)
     expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining('only 1 are heard')])
     await cluster.launch(3).whenServing()
-    await until(async () => (await partitionsOf('orders'))[1] === '2 [2,3] 2,3', 'node 3 is in sync')
+    await expectPartitions('orders', (all) => all[1]).toBe('2 [2,3] 2,3')
   })
 
   test('features are described, taken back and brought again', async () => {
@@ -186,7 +192,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's tools for several nodes", (pe
       /eligible\S+ .*FinalizedVersionLevel: (\d)/.exec(await run('FeatureCommand', 'describe'))?.[1]
     expect(await level()).toBe('1')
     await run('FeatureCommand', 'downgrade', '--feature', 'eligible.leader.replicas.version=0')
-    expect(await level()).toBe('0')
+    await expect.poll(level, patient).toBe('0')
     await run('FeatureCommand', 'upgrade', '--feature', 'eligible.leader.replicas.version=1')
     const refused = await attempt('FeatureCommand', 'upgrade', '--feature', 'metadata.version=99')
     expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining('Could not upgrade')])
@@ -229,8 +235,8 @@ log.dirs=${join(cluster.folder, `node-${id}`)}
       ])
     expect((await unregister('3')).output).toContain('Broker 3 is no longer registered')
     expect((await unregister('3')).output).toMatch(/not registered/)
-    expect((await partitionsOf('orders'))[1]).toBe('2 [2,3] 2')
+    await expectPartitions('orders', (all) => all[1]).toBe('2 [2,3] 2')
     await cluster.launch(3).whenServing()
-    await until(async () => (await partitionsOf('orders'))[1] === '2 [2,3] 2,3', 'node 3 is in sync again')
+    await expectPartitions('orders', (all) => all[1]).toBe('2 [2,3] 2,3')
   })
 })

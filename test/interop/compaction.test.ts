@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const codecs: readonly Codec[] = ['none', 'gzip', 'snappy', 'lz4', 'zstd']
 const rounds = 60
-const waitMs = 60_000
+const waitMs = 100_000
 const brokerConfig = { 'log.cleaner.backoff.ms': 200, 'log.initial.task.delay.ms': 0 }
 const topicConfig = {
   'cleanup.policy': 'compact',

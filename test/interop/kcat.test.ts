@@ -33,7 +33,7 @@ describeWithPeer('kcat', 'kcat (librdkafka 2.0)', (peer) => {
   })
 
   const kcat = (args: readonly string[], input: string | Buffer = '') =>
-    runPeer(peer, ['-b', node.bootstrapServers, ...args], { input })
+    runPeer(peer, ['-b', node.bootstrapServers, '-m', '30', ...args], { input }) // its own patience is 5 s
 
   const produce = async (args: readonly string[], input: string | Buffer = '') => {
     const { exitCode, output } = await kcat(['-P', ...args], input)

@@ -10,6 +10,9 @@ import { describeWithPeer } from '../support/peers.ts'
 import { produceBatch } from '../support/producing.ts'
 import { ToolHost } from './java/tool-host.ts'
 
+/** A look is a call of a tool; one node hears of a change a moment after another. */
+const patient = { timeout: 60_000, interval: 100 }
+
 /** kafka-reassign-partitions.sh with throttles and folders, against three nodes with two folders each. The tests build on each other. */
 describeWithPeer('kafka-compiled', "Kafka's tool for reassignments, with throttles and folders", (peer) => {
   let cluster: ClusterProcesses
@@ -75,25 +78,28 @@ describeWithPeer('kafka-compiled', "Kafka's tool for reassignments, with throttl
     const startedMs = Date.now()
     const begun = await reassign('--execute', '--throttle', '400000', '--reassignment-json-file', moves)
     expect(begun).toContain('The inter-broker throttle limit was set to 400000 B/s')
-    expect(await configsOf('topics', 'orders')).toMatch(/leader\.replication\.throttled\.replicas=0:1/)
-    expect(await configsOf('topics', 'orders')).toMatch(/follower\.replication\.throttled\.replicas=0:2/)
-    expect(await configsOf('brokers', '2')).toContain('follower.replication.throttled.rate=400000')
+    const throttled = () => configsOf('topics', 'orders')
+    await expect.poll(throttled, patient).toMatch(/leader\.replication\.throttled\.replicas=0:1/)
+    await expect.poll(throttled, patient).toMatch(/follower\.replication\.throttled\.replicas=0:2/)
+    await expect.poll(() => configsOf('brokers', '2'), patient).toContain('follower.replication.throttled.rate=400000')
     const verified = await untilDone(moves)
     // 2 MB at 400 kB a second, but for what goes at once at the beginning.
     expect(Date.now() - startedMs).toBeGreaterThan(1500)
     expect(verified).toMatch(/Clearing (broker|topic)-level throttles/)
-    expect(await configsOf('topics', 'orders')).not.toContain('throttled.replicas=0:')
-    expect(await configsOf('brokers', '2')).not.toContain('throttled.rate=400000')
+    await expect.poll(throttled, patient).not.toContain('throttled.replicas=0:')
+    await expect.poll(() => configsOf('brokers', '2'), patient).not.toContain('throttled.rate=400000')
   })
 
   test('replicas move between folders of a broker, and to a folder of another', async () => {
+    // Where it was, it goes a moment after the move.
+    await expect.poll(() => foldersOf('orders'), patient).toHaveLength(1)
     const [there = ''] = await foldersOf('orders')
     const other = there.endsWith(dirOf(2, 'x')) ? dirOf(2, 'y') : dirOf(2, 'x')
     const inside = await plan('inside.json', { topic: 'orders', partition: 0, replicas: [2], log_dirs: [other] })
     const rate = ['--replica-alter-log-dirs-throttle', '50000000']
     await reassign('--execute', ...rate, '--reassignment-json-file', inside)
     expect(await untilDone(inside)).toMatch(/Reassignment of replica orders-0-2 completed successfully/)
-    expect(await foldersOf('orders')).toEqual([`0 ${other}`])
+    await expect.poll(() => foldersOf('orders'), patient).toEqual([`0 ${other}`])
     const across = await plan('across.json', {
       topic: 'orders',
       partition: 0,
@@ -102,7 +108,7 @@ describeWithPeer('kafka-compiled', "Kafka's tool for reassignments, with throttl
     })
     await reassign('--execute', '--timeout', '20000', '--reassignment-json-file', across)
     await untilDone(across)
-    expect(await foldersOf('orders')).toEqual([`0 ${other}`, `0 ${dirOf(3, 'y')}`].sort())
+    await expect.poll(() => foldersOf('orders'), patient).toEqual([`0 ${other}`, `0 ${dirOf(3, 'y')}`].sort())
     const batches = await cluster.with(3, (client) => readPartition(client, 'orders', 0))
     expect(batches.flatMap(({ records }) => records)).toHaveLength(40)
   })

@@ -83,7 +83,7 @@ describeWithPeer('kcat', 'kcat', (kcat) => {
       expect(exitCode, output).toBe(0)
       expect(stderr).not.toMatch(/delivery failed/i)
       expect(cluster.endings.filter(({ isExpected }) => !isExpected)).toEqual([])
-      const read = await runPeer(kcat, ['-C', ...servers, '-t', topic, '-o', 'beginning', '-e', '-q'])
+      const read = await runPeer(kcat, ['-C', ...servers, '-m', '30', '-t', topic, '-o', 'beginning', '-e', '-q'])
       expect(read.stdout.trimEnd().split('\n')).toEqual(
         Array.from({ length: written }, (_, index) => `record ${index}`),
       )

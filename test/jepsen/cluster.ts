@@ -185,20 +185,15 @@ export class FaultyCluster implements AsyncDisposable {
 
   /** With a replica on each node, of which two have to have what is acknowledged. */
   async createTopic(name: string, partitionCount: number): Promise<void> {
-    const answer = await this.#ask(nodeIds[0], (client) =>
-      client.request(apis.CreateTopics, 7, {
-        topics: [
-          {
-            name,
-            numPartitions: partitionCount,
-            replicationFactor: nodeIds.length,
-            assignments: [],
-            configs: [{ name: 'min.insync.replicas', value: '2' }],
-          },
-        ],
-        timeoutMs: 10_000,
-      }),
-    )
+    const topic = {
+      name,
+      numPartitions: partitionCount,
+      replicationFactor: nodeIds.length,
+      assignments: [],
+      configs: [{ name: 'min.insync.replicas', value: '2' }],
+    }
+    const create = (client: KafkaClient) => client.request(apis.CreateTopics, 7, { topics: [topic], timeoutMs: 20_000 })
+    const answer = await this.#ask(nodeIds[0], create, 30_000)
     const errorCode = answer.topics[0]?.errorCode
     if (errorCode !== ErrorCode.NONE) throw new Error(`Topic ${name} was not created: error ${errorCode}`)
   }
@@ -346,7 +341,7 @@ class Disks {
     const script = `${mounts.join(' && ')} && echo mounted && exec sleep 1000000`
     const keeper = startProgram('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', script])
     try {
-      await keeper.until(({ stdout }) => stdout.includes('mounted'), 'file systems are mounted', 5000)
+      await keeper.until(({ stdout }) => stdout.includes('mounted'), 'file systems are mounted')
       return new Disks(keeper, root)
     } catch {
       keeper.kill('SIGKILL')

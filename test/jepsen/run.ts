@@ -279,7 +279,7 @@ class ChaosRun {
 
   /** Of every partition, the leader's log first. */
   async #finalLogs(): Promise<readonly FinalLog[]> {
-    const session = new Session(this.#world)
+    const session = new Session(this.#world, recoveryMs)
     this.#world.isOver = false
     const logs: FinalLog[] = []
     for (let partition = 0; partition < partitionCount; partition++) {
@@ -297,7 +297,7 @@ class ChaosRun {
 
   /** As every node knows them, once all know the same: the controller among them knows all that was acknowledged. */
   async #listTopics(): Promise<void> {
-    const session = new Session(this.#world)
+    const session = new Session(this.#world, recoveryMs)
     const { topicListings } = this.#recording
     const areSame = async () => {
       const count = topicListings.length
@@ -312,7 +312,7 @@ class ChaosRun {
   }
 
   async #readCommitted(): Promise<void> {
-    const session = new Session(this.#world)
+    const session = new Session(this.#world, recoveryMs)
     const partitions = Array.from({ length: partitionCount }, (_, partition) => partition)
     const groups = [...Array.from({ length: registerCount }, (_, index) => `register-${index}`), membersGroup]
     for (const group of groups) {

@@ -22,6 +22,8 @@ export interface Exchange {
 /** What stands for a response where there is none. */
 const closed = 'the connection was closed'
 const silence = 'no answer'
+/** Who has said nothing for so long says nothing. */
+const silenceMs = 20_000
 
 interface AskOptions {
   /** The connection, which is opened when it is first used; its name is the client id. */
@@ -67,7 +69,7 @@ export class Recorder implements AsyncDisposable {
     api: Api<Request, Response>,
     version: number,
     body: MessageInput<Request>,
-    { client = 'oracle', timeoutMs = 10_000 }: AskOptions = {},
+    { client = 'oracle', timeoutMs = silenceMs }: AskOptions = {},
   ): Promise<MessageType<Response> | undefined> {
     const request = fitToVersion(api.request, version, body) as MessageInput<Request>
     const name = `${api.name} v${version}`
@@ -202,7 +204,13 @@ export class Recorder implements AsyncDisposable {
     let connection = this.#connections.get(clientId)
     if (connection === undefined) {
       const platform = createRealPlatform()
-      connection = KafkaClient.connect({ platform, host: '127.0.0.1', port: this.#port, clientId, timeoutMs: 10_000 })
+      connection = KafkaClient.connect({
+        platform,
+        host: '127.0.0.1',
+        port: this.#port,
+        clientId,
+        timeoutMs: silenceMs,
+      })
       this.#connections.set(clientId, connection)
     }
     return connection
@@ -219,7 +227,7 @@ function exchangeBytes(port: number, bytes: Buffer, frames: number): Promise<{ r
       socket.destroy()
       resolve({ received, ending })
     }
-    const timer = setTimeout(() => end(silence), 3000)
+    const timer = setTimeout(() => end(silence), silenceMs)
     socket.on('error', () => end(closed))
     socket.on('close', () => end(closed))
     socket.on('data', (chunk) => {

@@ -57,19 +57,22 @@ export interface Leader {
 /** A client's connections and what it knows of the cluster. It asks any node, and keeps the newest leader epoch that it heard of. */
 export class Session {
   readonly world: World
+  readonly #timeoutMs: number
   readonly #connections = new Map<number, KafkaClient>()
   readonly #leaders = new Map<number, Leader>()
   readonly #newestEpochs = new Map<number, number>()
 
-  constructor(world: World) {
+  /** `timeoutMs`: how long a node may take to answer before another one is asked. */
+  constructor(world: World, timeoutMs = requestTimeoutMs) {
     this.world = world
+    this.#timeoutMs = timeoutMs
   }
 
   /** Throws when the node can't be reached. */
   async connection(id: number): Promise<KafkaClient> {
     const present = this.#connections.get(id)
     if (present?.isOpen) return present
-    const made = await connect(this.world.addresses.get(id)!, requestTimeoutMs)
+    const made = await connect(this.world.addresses.get(id)!, this.#timeoutMs)
     this.#connections.set(id, made)
     return made
   }
@@ -81,7 +84,8 @@ export class Session {
     const { topic } = this.world
     const newest = this.#newestEpochs.get(partition) ?? -1
     const found = await this.#askAny(async (client) => {
-      const { topics } = await client.request(apis.Metadata, 12, { topics: [{ name: topic }] }, { timeoutMs: 1000 })
+      const timeoutMs = this.#timeoutMs / 3
+      const { topics } = await client.request(apis.Metadata, 12, { topics: [{ name: topic }] }, { timeoutMs })
       const of = topics[0]?.partitions.find(({ partitionIndex }) => partitionIndex === partition)
       if (of === undefined || of.leaderId < 0 || of.leaderEpoch < newest) return undefined
       return { id: of.leaderId, leaderEpoch: of.leaderEpoch }

@@ -19,7 +19,12 @@ export class KafkajsRun implements AsyncDisposable {
   readonly transcript: Transcript
 
   private constructor(port: number, topic: string, transcript: Transcript) {
-    this.kafka = new Kafka({ brokers: [`127.0.0.1:${port}`], logLevel: logLevel.NOTHING, retry: { retries: 2 } })
+    this.kafka = new Kafka({
+      brokers: [`127.0.0.1:${port}`],
+      logLevel: logLevel.NOTHING,
+      retry: { retries: 2 },
+      connectionTimeout: 20_000, // 1 s by default, of the event loop that both brokers' clients are on
+    })
     this.admin = this.kafka.admin()
     this.topic = topic
     this.transcript = transcript
@@ -162,6 +167,7 @@ export const kafkajsScripts: Readonly<Record<string, KafkajsScript>> = {
     await run.attempt('send packed', () => run.produce(messages, { compression: CompressionTypes.GZIP }))
     await run.attempt('send with acks 1', () => run.produce(messages, { acks: 1 }))
     await run.attempt('send with acks 0', () => run.produce(messages, { acks: 0 }))
+    await until(async () => (await run.admin.fetchTopicOffsets(run.topic))[0]?.high === '16', 'they are written')
     await run.attempt('send as an idempotent producer', () => run.produce(messages, { idempotent: true }))
     await run.read(20)
   },

@@ -258,7 +258,8 @@ export const groupScenarios: Scenarios = {
     const [session, rebalance, unsynced] = ['session', 'rebalance', 'unsynced'].map(
       (text) => new Group(broker, broker.named(text), 5),
     ) as [Group, Group, Group]
-    const short = { sessionTimeoutMs: 6000, rebalanceTimeoutMs: 1000 }
+    // Longer than either broker may stand still between two requests that are to come in time.
+    const short = { sessionTimeoutMs: 7000, rebalanceTimeoutMs: 5000 }
     const s = await session.enter('s', short)
     await session.sync(s, [[s.memberId, 'x']])
     const a = await rebalance.enter('a', short)

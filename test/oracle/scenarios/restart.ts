@@ -22,6 +22,7 @@ export const beforeRestart: Scenario = async (broker) => {
 
 export const afterRestart: Scenario = async (broker) => {
   const topic = broker.named('kept')
+  await broker.untilServed(topic, 2)
   await broker.ask(apis.Metadata, 12, { topics: [{ name: topic }] })
   for (const version of versionsOf(apis.ListOffsets)) {
     for (const currentLeaderEpoch of [-1, 0, 999]) {
