@@ -281,7 +281,7 @@ describe('rookery consume', () => {
     await using _second = await startBroker({ topics: ['lasting'], port })
     await produce('after\nand after\n')
     for (const each of consumers) {
-      await each.untilSays('after')
+      await each.untilSays('and after')
       expect(await each.signal('SIGINT')).toEqual({
         code: 0,
         stdout: 'before\nafter\nand after\n',

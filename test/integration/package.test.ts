@@ -68,7 +68,9 @@ function node(...args: string[]): Promise<Outcome> {
 }
 
 function vitest(...args: string[]): Promise<Outcome> {
-  return node(join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...args)
+  // Of its own it has 5 s for a test, which is enough for these where little else runs.
+  const patient = ['--test-timeout=60000', '--hook-timeout=60000']
+  return node(join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...patient, ...args)
 }
 
 async function linkTestTools(): Promise<void> {
@@ -170,7 +172,7 @@ describe('the installed package', () => {
     const args = ['start', '--log-format', 'json', ...overrides.flatMap((each) => ['--override', each])]
     const voter = startProgram(installed('.bin/rookery'), args)
     await voter.until(({ stdout }) => stdout.includes('node started'), 'it serves')
-    expect(voter.stdout).toContain('became the controller')
+    await voter.until(({ stdout }) => stdout.includes('became the controller'), 'its thread tells that it leads')
     voter.kill('SIGTERM')
     const { exitCode, output } = await voter.ended()
     expect(exitCode, output).toBe(0)

@@ -72,7 +72,12 @@ describe('the admin client of kafkajs', () => {
   const { AclOperationTypes, AclPermissionTypes: Permissions, AclResourceTypes, ConfigResourceTypes: Configs } = kafkajs
   let admin: KafkajsAdmin
   beforeAll(async () => {
-    const options = { brokers: [node.bootstrapServers], logLevel: kafkajs.logLevel.NOTHING, retry: { retries: 0 } }
+    const options = {
+      brokers: [node.bootstrapServers],
+      logLevel: kafkajs.logLevel.NOTHING,
+      retry: { retries: 0 },
+      connectionTimeout: 20_000, // 1 s by default, of the event loop that the broker is on too
+    }
     admin = new kafkajs.Kafka(options).admin()
     await admin.connect()
   })

@@ -30,7 +30,7 @@ export interface RunOptions extends StartOptions {
 export async function runProgram(
   command: string,
   args: readonly string[],
-  { input = '', timeoutMs = 60_000, ...options }: RunOptions = {},
+  { input = '', timeoutMs = 100_000, ...options }: RunOptions = {},
 ): Promise<Outcome> {
   const program = startProgram(command, args, options)
   program.write(input)
@@ -90,7 +90,7 @@ export function startProgram(
     write: (input) => void child.stdin.write(input),
     endInput: () => child.stdin.end(),
     kill: (signal) => void child.kill(signal),
-    ended: async (timeoutMs = 60_000) => {
+    ended: async (timeoutMs = 100_000) => {
       const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
       const startMs = performance.now()
       await closed

@@ -107,9 +107,15 @@ test('the example of a broker for a whole run passes', async () => {
 
 async function runVitest(path: string, files: readonly string[], passed: number): Promise<void> {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const { exitCode, output } = await runProgram(process.execPath, [vitest, 'run', '--root', path, ...files], {
-    env: { VITEST: '', VITEST_WORKER_ID: '', VITEST_POOL_ID: '' },
-  })
+  // Of its own it has 5 s for a test, which is enough for these where little else runs.
+  const patient = ['--test-timeout=60000', '--hook-timeout=60000']
+  const { exitCode, output } = await runProgram(
+    process.execPath,
+    [vitest, 'run', '--root', path, ...patient, ...files],
+    {
+      env: { VITEST: '', VITEST_WORKER_ID: '', VITEST_POOL_ID: '' },
+    },
+  )
   expect(exitCode, output).toBe(0)
   expect(output).toContain(`${passed} passed`)
 }
