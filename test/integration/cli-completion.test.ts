@@ -31,6 +31,9 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
+/** Where the cluster is asked: a broker that does not answer within 1.5 s is given up, and who types tries again. */
+const patient = { timeout: 60_000, interval: 100 }
+
 /** What a shell offers for a line with the cursor at its end, sorted. `BROKER` is the broker's address. */
 type Complete = (line: string) => Promise<string[]>
 
@@ -101,10 +104,14 @@ for (const [shell, complete] of shells) {
     })
 
     test('offers the topics and groups of the cluster that the line names', async () => {
-      expect(await at('rookery topics describe -b BROKER ord')).toEqual(['orders', 'orders-late'])
-      expect(await at('rookery consume --bootstrap-server BROKER --max 5 orders pr')).toEqual(['prices'])
-      expect(await at('rookery consume orders -b BROKER --group team')).toEqual(['team:a'])
-      expect(await at('rookery groups reset-offsets -b BROKER team:a --topic pri')).toEqual(['prices'])
+      await expect.poll(() => at('rookery topics describe -b BROKER ord'), patient).toEqual(['orders', 'orders-late'])
+      await expect
+        .poll(() => at('rookery consume --bootstrap-server BROKER --max 5 orders pr'), patient)
+        .toEqual(['prices'])
+      await expect.poll(() => at('rookery consume orders -b BROKER --group team'), patient).toEqual(['team:a'])
+      await expect
+        .poll(() => at('rookery groups reset-offsets -b BROKER team:a --topic pri'), patient)
+        .toEqual(['prices'])
     })
 
     test('offers nothing, and says nothing, where nobody answers', async () => {
@@ -119,7 +126,7 @@ for (const [shell, complete] of shells) {
 
 test('what comes after a colon is offered without what bash takes for an earlier word', async () => {
   const line = `rookery groups describe -b ${broker.bootstrapServers} team:`
-  expect(await inBash(line)).toEqual(['a'])
+  await expect.poll(() => inBash(line), patient).toEqual(['a'])
 })
 
 test('an option and its value in one word', async () => {
@@ -127,8 +134,9 @@ test('an option and its value in one word', async () => {
 })
 
 test('names come one a line, and nothing when the cluster can not be asked', async () => {
-  const topics = await rookery(['completion', '--names', 'topics', '-b', broker.bootstrapServers])
-  expect(topics).toEqual({ code: 0, stdout: expect.stringContaining('orders\norders-late\nprices\n'), stderr: '' })
+  const topics = () => rookery(['completion', '--names', 'topics', '-b', broker.bootstrapServers])
+  const expected = { code: 0, stdout: expect.stringContaining('orders\norders-late\nprices\n'), stderr: '' }
+  await expect.poll(topics, patient).toEqual(expected)
   const none = await rookery(['completion', '--names', 'groups', '-b', 'localhost:1'])
   expect(none).toEqual({ code: 0, stdout: '', stderr: '' })
   expect(await rookery(['completion'])).toMatchObject({ code: 2, stderr: expect.stringContaining('bash, zsh or fish') })
