@@ -36,7 +36,7 @@ describe('startCluster', () => {
     await startMs() // what is loaded once
     expect(await shortestMs(2500, startMs)).toBeLessThan(2500)
     await using cluster = await startCluster({ topics })
-    await cluster.waitForInSync()
+    await cluster.waitForInSync(inTime)
     const leaders = [0, 1, 2].map((partition) => cluster.leaderOf(topic, partition))
     expect(leaders.toSorted()).toEqual([1, 2, 3])
     expect(cluster.bootstrapServers.split(',')).toHaveLength(3)
@@ -45,9 +45,9 @@ describe('startCluster', () => {
 
   test('tells who leads a partition as soon as there is somebody', async () => {
     await using cluster = await startCluster({ topics: [declared] })
-    const leader = await cluster.waitForLeader(topic, 0)
+    const leader = await cluster.waitForLeader(topic, 0, inTime)
     await leader.kill()
-    expect((await cluster.waitForLeader(topic, 0)).id).not.toBe(leader.id)
+    expect((await cluster.waitForLeader(topic, 0, inTime)).id).not.toBe(leader.id)
     await expect(cluster.waitForLeader(topic, 3)).rejects.toThrow(
       'Topic orders has no partition 3: it has partitions 0 to 2',
     )

@@ -19,6 +19,8 @@ import { msOf, shortestMs } from '../support/timing.ts'
 const { Kafka, logLevel, Partitioners } = kafkajs
 const createPartitioner = Partitioners.DefaultPartitioner
 const storages = ['memory', 'temporary'] as const
+/** The 4 s of the default are for who has nothing else on the machine. */
+const inTime = { timeoutMs: 60_000 }
 
 const open: (() => Promise<unknown> | unknown)[] = []
 afterEach(async () => {
@@ -189,7 +191,7 @@ describe.each(storages)('reset() in storage %s', (storage) => {
       if (round !== 'one') await broker.reset()
       await producer.send({ messages: [{ topic: 'orders', value: round }] })
       await until(() => received.includes(`0=${round}`), `round ${round}: ${received}`)
-      await broker.waitForGroup('readers', 'Stable', { members: 1 })
+      await broker.waitForGroup('readers', 'Stable', { members: 1, ...inTime })
     }
   })
 
@@ -248,7 +250,7 @@ describe.each(storages)('reset() in storage %s', (storage) => {
       const records = await broker.records('orders')
       expect(records.map(({ offset }) => offset)).toEqual(records.map((_each, i) => i))
       for (const { valueText } of records) expect(Number(valueText)).toBeGreaterThanOrEqual(round - 1)
-      await broker.waitForRecords('orders', 3)
+      await broker.waitForRecords('orders', 3, inTime)
     }
     isOver = true
     await load
@@ -352,7 +354,7 @@ describe('records() and waitForRecords()', () => {
   test('resolve at once, or when enough has come, also to a topic that is made meanwhile', async () => {
     const broker = await started()
     const client = await connected(broker)
-    const waiting = broker.waitForRecords('later', 3)
+    const waiting = broker.waitForRecords('later', 3, inTime)
     await client.request(apis.Metadata, 9, { topics: [{ name: 'later' }] })
     await produceBatch(client, 'later', 0, textBatch('a'))
     await produceBatch(client, 'later', 0, textBatch('b', 'c', 'd'))
@@ -364,7 +366,7 @@ describe('records() and waitForRecords()', () => {
     const broker = await started({ topics: [{ name: 'orders', partitions: 2 }] })
     const client = await connected(broker)
     await produceBatch(client, 'orders', 0, textBatch('a', 'b'))
-    const waiting = broker.waitForRecords('orders', 1, { partition: 1 })
+    const waiting = broker.waitForRecords('orders', 1, { partition: 1, ...inTime })
     await produceBatch(client, 'orders', 1, textBatch('c'))
     expect((await waiting).map(({ valueText }) => valueText)).toEqual(['c'])
   })
@@ -411,7 +413,10 @@ describe('records() and waitForRecords()', () => {
 
   test('end when the broker does', async () => {
     const broker = await startBroker({ topics: ['orders'] })
-    const waiting = Promise.allSettled([broker.waitForRecords('orders', 1), broker.waitForGroup('g', 'Stable')])
+    const waiting = Promise.allSettled([
+      broker.waitForRecords('orders', 1, inTime),
+      broker.waitForGroup('g', 'Stable', inTime),
+    ])
     await broker.stop()
     const reasons = (await waiting).map((each) => each.status === 'rejected' && each.reason)
     expect(reasons).toEqual([expect.any(ObservationError), expect.any(ObservationError)])
@@ -422,8 +427,8 @@ describe('records() and waitForRecords()', () => {
 describe('waitForGroup()', () => {
   test('follows a group through its states', async () => {
     const broker = await started({ topics: [{ name: 'orders', partitions: 2 }] })
-    expect(await broker.waitForGroup('readers', 'Dead')).toMatchObject({ state: 'Dead', members: [] })
-    const stable = broker.waitForGroup('readers', 'Stable', { members: 1 })
+    expect(await broker.waitForGroup('readers', 'Dead', inTime)).toMatchObject({ state: 'Dead', members: [] })
+    const stable = broker.waitForGroup('readers', 'Stable', { members: 1, ...inTime })
     const consumer = kafkaOf(broker).consumer({ groupId: 'readers', maxWaitTimeInMs: 200 })
     await consumer.connect()
     await consumer.subscribe({ topics: ['orders'], fromBeginning: true })
@@ -435,7 +440,7 @@ describe('waitForGroup()', () => {
       protocol: 'RoundRobinAssigner',
       members: [{ clientId: 'kafkajs', groupInstanceId: null, assignment: [{ topic: 'orders', partitions: [0, 1] }] }],
     })
-    const left = broker.waitForGroup('readers', 'Empty')
+    const left = broker.waitForGroup('readers', 'Empty', inTime)
     await consumer.disconnect()
     expect(await left).toMatchObject({ state: 'Empty', members: [] })
   })
@@ -484,7 +489,7 @@ describe('a clock that is moved', () => {
     const config = { 'group.min.session.timeout.ms': 1 }
     const [still, running] = [await manual({ config }), await started({ config })]
     for (const broker of [still, running]) await joinGroup(await connected(broker), 'readers', 20)
-    await running.waitForGroup('readers', 'Empty')
+    await running.waitForGroup('readers', 'Empty', inTime)
     await still.waitForGroup('readers', 'Stable', { timeoutMs: 0 })
   })
 
@@ -542,7 +547,7 @@ describe('a clock that is moved', () => {
     await until(() => received.length === 1, 'the record')
     await broker.clock.advance(1000)
     for (const close of open.splice(1).reverse()) await close()
-    await broker.waitForGroup('readers', 'Empty')
+    await broker.waitForGroup('readers', 'Empty', inTime)
   })
 
   test('is refused what makes no sense', async () => {
@@ -647,7 +652,7 @@ describe('ended', () => {
   test('rejects when the broker can not go on, which then closes its connections', async () => {
     const broker = await startBroker({ storage: 'temporary' })
     const client = await connected(broker)
-    const waiting = broker.waitForRecords('orders', 1, { timeoutMs: 20_000 })
+    const waiting = broker.waitForRecords('orders', 1, inTime)
     await rm(join(broker.dataDirectory!, '__cluster_metadata-0'), { recursive: true })
     await client.request(apis.Metadata, 9, { topics: [{ name: 'orders' }] }).catch(() => undefined) // answered or not
     await expect(broker.ended).rejects.toThrow('Cannot write the Raft log')

@@ -291,7 +291,7 @@ describeWithPeer('kafka-compiled', "Apache Kafka's console tools", (peer) => {
         }
         writer.write(`${round} a\n${round} b\n`)
         await reader.until(({ stdout }) => stdout.includes(`${round} a\n${round} b\n`), `it reads round ${round}`)
-        const records = await emptied.broker.waitForRecords('reset', 2)
+        const records = await emptied.broker.waitForRecords('reset', 2, { timeoutMs: 60_000 })
         expect(records.map(({ offset, valueText }) => [offset, valueText])).toEqual([
           [0, `${round} a`],
           [1, `${round} b`],

@@ -392,10 +392,11 @@ public class ClientScripts {
                 c.read(consumer, 5, p);
                 admin.deleteTopics(List.of(c.name("t"))).all().get();
                 c.attempt("gone", () -> consumer.poll(Duration.ofMillis(1500)).count());
+                c.untilGone("t");
                 c.create("t", 1);
                 c.fill("t", 3);
                 List<String> found = new ArrayList<>();
-                for (long end = System.currentTimeMillis() + 15_000; found.size() < 3 && System.currentTimeMillis() < end; ) {
+                for (long end = System.currentTimeMillis() + 60_000; found.size() < 3 && System.currentTimeMillis() < end; ) {
                     for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofMillis(200))) found.add(record(each));
                 }
                 found.forEach(c::say);
@@ -527,7 +528,7 @@ public class ClientScripts {
         /** Waits until it has as many partitions. */
         void until(int count) throws Exception {
             start();
-            long end = System.currentTimeMillis() + 30_000;
+            long end = System.currentTimeMillis() + 60_000;
             while (assigned.size() != count && failure == null) {
                 if (System.currentTimeMillis() > end) throw new TimeoutException("has " + assigned + ", not " + count);
                 Thread.sleep(10);
@@ -657,9 +658,23 @@ public class ClientScripts {
                     admin().listOffsets(all).all().get();
                     return null;
                 } catch (ExecutionException error) {
-                    if (attempts == 100) throw error;
+                    if (attempts == 1000) throw error;
                     Thread.sleep(20);
                 }
+            }
+        }
+
+        /** Waits until the broker has heard that a topic was deleted. */
+        void untilGone(String topic) throws Exception {
+            for (int attempts = 1; ; attempts++) {
+                try {
+                    admin().describeTopics(List.of(name(topic))).allTopicNames().get();
+                } catch (ExecutionException error) {
+                    if (error.getCause() instanceof org.apache.kafka.common.errors.UnknownTopicOrPartitionException) return;
+                    throw error;
+                }
+                if (attempts == 1000) throw new TimeoutException(topic + " is still there");
+                Thread.sleep(20);
             }
         }
 
@@ -700,7 +715,7 @@ public class ClientScripts {
             consumer.assign(List.of(partitions));
             consumer.seekToBeginning(List.of(partitions));
             List<String> read = new ArrayList<>();
-            for (long end = System.currentTimeMillis() + 20_000; read.size() < count && System.currentTimeMillis() < end; ) {
+            for (long end = System.currentTimeMillis() + 60_000; read.size() < count && System.currentTimeMillis() < end; ) {
                 for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofMillis(200))) read.add(record(each));
             }
             read.stream().sorted().forEach(this::say);
