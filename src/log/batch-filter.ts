@@ -14,7 +14,7 @@ import {
 } from '../protocol/index.ts'
 import type { CleanerPace } from './cleaner-pace.ts'
 import type { OffsetMap } from './offset-map.ts'
-import type { LastBatch } from './producer-state.ts'
+import type { CommittedBatches } from './producer-state.ts'
 import { packRecords } from './repack.ts'
 
 /** Largest size to which a batch is unpacked. The same bound as when batches of a compacted topic are appended. */
@@ -33,8 +33,8 @@ export interface DirtyKeys {
 export interface FilterOptions {
   readonly keys: DirtyKeys
   readonly config: TopicConfig
-  /** Last committed batches of the producers that may still write, by id. */
-  readonly producers: ReadonlyMap<number, LastBatch>
+  /** Of the producers that may still write, by id. */
+  readonly producers: ReadonlyMap<number, CommittedBatches>
   /** Where the cleaning ends; exclusive. */
   readonly upTo: Offset
   readonly nowMs: number
@@ -53,8 +53,9 @@ export interface FilterOptions {
  * - A transaction's marker is treated like a tombstone once none of the transaction's batches is left. Which transactions
  *   were aborted is not known here, so their records replace none and their tombstones stay; a later record that belongs
  *   to none replaces them.
- * - A batch keeps its offsets, and an empty one stays where its producer's last sequence, or the end of what was cleaned,
- *   is known from it alone.
+ * - A batch keeps its offsets, and an empty one stays where the end of what was cleaned is known from it alone, or it is one of
+ *   its producer's last five: a follower that copies the log may lead next, and be sent again what was in flight. (Kafka
+ *   keeps the last one, and refuses the others then.)
  */
 export class BatchFilter {
   readonly #options: FilterOptions
@@ -176,12 +177,13 @@ export class BatchFilter {
   #mustStay(view: BatchView): boolean {
     if (view.lastOffset + 1 === this.#options.upTo) return true
     if (view.producerId < 0) return false
-    const last = this.#options.producers.get(view.producerId)
-    if (last === undefined) return false
-    if (last.lastOffset === undefined) return !view.isControl
-    return last.lastOffset < 0
-      ? view.isControl && view.producerEpoch === last.producerEpoch
-      : view.lastOffset === last.lastOffset
+    const producer = this.#options.producers.get(view.producerId)
+    if (producer === undefined) return false
+    const { producerEpoch, lastOffsets } = producer
+    if (lastOffsets === undefined) return !view.isControl
+    if (lastOffsets.length === 0) return view.isControl && view.producerEpoch === producerEpoch
+    // With an earlier one of a transaction its marker would have to stay.
+    return view.isTransactional ? view.lastOffset === lastOffsets.at(-1) : lastOffsets.includes(view.lastOffset)
   }
 
   async #resume(turn: Promise<void>): Promise<void> {

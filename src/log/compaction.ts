@@ -8,7 +8,7 @@ import { type CleanableLog, type CleaningPlan, groupSegments } from './cleaning-
 import type { LogEnvironment } from './environment.ts'
 import { StorageError } from './errors.ts'
 import type { OffsetMap } from './offset-map.ts'
-import type { LastBatch } from './producer-state.ts'
+import type { CommittedBatches } from './producer-state.ts'
 import type { Segment } from './segment.ts'
 
 /** The least that the buffers for reading and writing take. */
@@ -19,8 +19,8 @@ export interface LogInCleaning extends CleanableLog {
   readonly directory: string
   /** Aborted when the log needs its segments for something else: the cleaning ends at the next moment. */
   readonly signal: AbortSignal
-  /** Last committed batches of the producers that may still write, by id. */
-  lastBatches(): ReadonlyMap<number, LastBatch>
+  /** Of the producers that may still write, by id. */
+  committedBatches(): ReadonlyMap<number, CommittedBatches>
   /** Makes sure, durably, that a start after a crash doesn't check what lies below `offset`, where compaction leaves holes. */
   confirmRecoveryPoint(offset: Offset): Promise<void>
   /** Puts `cleaned` in the place of `old`, neighbours of which it is what remains. Durable when it resolves. */
@@ -133,7 +133,7 @@ async function rewriteGroup(
   const { environment, log, plan, pace, bufferBytes } = compaction
   const { config, directory, signal } = log
   const { offload } = environment.platform
-  const producers = log.lastBatches()
+  const producers = log.committedBatches()
   const options = { keys, config, producers, upTo: plan.upTo, nowMs, offload, pace, signal }
   const filter = new BatchFilter(options, openTransactions)
   const cleaned = new CleanedSegment({

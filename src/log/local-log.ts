@@ -728,7 +728,7 @@ export class LocalLog implements PartitionLog {
       stableOffset: this.#stableOffset,
       closedSegments,
       openOffset: this.#store.segments[closedSegments.length]?.baseOffset ?? logEndOffset,
-      lastBatches: () => this.#producers.lastBatches(this.#highWatermark),
+      committedBatches: () => this.#producers.committedBatches(this.#highWatermark),
       confirmRecoveryPoint: async (offset) => {
         assert(this.recoveryPoint >= offset, 'what is compacted was flushed')
         await this.#host.saveRecoveryPoints()

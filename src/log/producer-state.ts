@@ -35,11 +35,11 @@ interface Producer {
   coordinatorEpoch: number
 }
 
-/** The last batch of a producer that is committed. */
-export interface LastBatch {
+/** What is remembered of a producer and is committed. */
+export interface CommittedBatches {
   readonly producerEpoch: ProducerEpoch
-  /** Inclusive; -1 when only the epoch is known; undefined when so much came after it that it isn't remembered. */
-  readonly lastOffset: Offset | undefined
+  /** Last offset of each; none when only the epoch is known; undefined when so much came after them that they aren't remembered. */
+  readonly lastOffsets: readonly Offset[] | undefined
 }
 
 /** What a snapshot holds of one batch that is remembered. Field order is the file's. */
@@ -181,13 +181,14 @@ export class ProducerState {
   }
 
   /** By producer id. What lies at the high watermark or above may yet be truncated. */
-  lastBatches(highWatermark: Offset): ReadonlyMap<number, LastBatch> {
-    const last = new Map<number, LastBatch>()
+  committedBatches(highWatermark: Offset): ReadonlyMap<number, CommittedBatches> {
+    const committed = new Map<number, CommittedBatches>()
     for (const [producerId, { epoch: producerEpoch, batches }] of this.#producers) {
-      const committed = batches.findLast(({ lastOffset }) => lastOffset < highWatermark)
-      last.set(producerId, { producerEpoch, lastOffset: batches.length === 0 ? -1 : committed?.lastOffset })
+      const lastOffsets = batches.map(({ lastOffset }) => lastOffset).filter((lastOffset) => lastOffset < highWatermark)
+      const isForgotten = lastOffsets.length === 0 && batches.length > 0
+      committed.set(producerId, { producerEpoch, lastOffsets: isForgotten ? undefined : lastOffsets })
     }
-    return last
+    return committed
   }
 
   active(): readonly ActiveProducer[] {

@@ -38,10 +38,13 @@ describeWithPeer('kafka', 'a compacted log', (peer) => {
     const isClean = async () => {
       found = await contents(ours)
       expected = await contents(theirs)
-      return batchCount(found) < (codecs.length * rounds) / 2 && found.join() === expected.join()
+      return batchCount(found) < (codecs.length * rounds) / 2 && lasting(found).join() === lasting(expected).join()
     }
     await until(isClean, 'both logs are clean', waitMs).catch(() => {})
-    expect(found).toEqual(expected)
+    expect(lasting(found)).toEqual(lasting(expected))
+    // Kafka keeps the last batch of a producer when it is empty, Rookery the last five.
+    expect(found).toEqual(expect.arrayContaining(expected))
+    expect(found.length - expected.length).toBeLessThanOrEqual(4)
     expect(batchCount(found)).toBeLessThan((codecs.length * rounds) / 2)
     expect(found.some((line) => line.includes('horizon'))).toBe(true)
     expect(found.some((line) => line.endsWith(' empty'))).toBe(true)
@@ -60,6 +63,10 @@ describeWithPeer('kafka', 'a compacted log', (peer) => {
     ).toEqual([])
   }, 240_000)
 })
+
+function lasting(lines: readonly string[]): string[] {
+  return lines.filter((line) => !line.endsWith(' empty'))
+}
 
 function batchCount(lines: readonly string[]): number {
   return lines.filter((line) => line.startsWith('batch')).length

@@ -316,6 +316,23 @@ describe('an idempotent producer', () => {
     )
     expect(again).toMatchObject({ ok: true, duplicate: false })
   })
+
+  test('is sent no refusal by a replica that copied the log, for what it sends again', async () => {
+    await start()
+    for (let i = 0; i < 7; i++) await put(['a=1'], { producer: [9, 2, i] })
+    await put(['a=2'])
+    await roll()
+    await clean()
+    const copy = await simulation.run(openLog(logs, compacted, 1))
+    for (const batch of await simulation.run(readAll(log))) copy.appendAsFollower(batch)
+    const send = (sequence: number) =>
+      simulation.run(
+        append(copy, buildBatch({ records: [{ timestamp: 1, key: Buffer.from('a') }], ...idempotent(9, 2, sequence) })),
+      )
+    const inFlight = [2, 3, 4, 5, 6] // five at most
+    for (const sequence of inFlight) expect(await send(sequence)).toMatchObject({ ok: true, duplicate: true })
+    expect(await send(7)).toMatchObject({ ok: true, duplicate: false })
+  })
 })
 
 describe('batches that a leader has not committed', () => {
