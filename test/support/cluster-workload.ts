@@ -25,6 +25,8 @@ const isRetriable: ExpectedErrors = (errorCode) => retriable.has(errorCode)
 
 /** How long a node may take to answer before it is taken for hung, and another is asked. */
 const requestTimeoutMs = 3000
+/** Where none is asked in its place. */
+const patientMs = 60_000
 
 export interface WorkloadOptions {
   /** Where nodes listen, also those that don't run. */
@@ -64,10 +66,25 @@ export class ClusterWorkload {
 
   /** Joins the group, and works until `stop`. */
   async #start(): Promise<void> {
-    await this.#once(
-      () => this.#coordinator(),
-      (client) => this.#member.join(client),
-    )
+    let fault: unknown
+    // The node that coordinates the group may hear of it a moment after who names it.
+    const join = () =>
+      this.#once(
+        () => this.#coordinator(),
+        (client) => this.#member.join(client),
+        patientMs,
+      )
+    const hasJoined = () =>
+      join().then(
+        () => true,
+        (error: unknown) => {
+          fault = error
+          return false
+        },
+      )
+    await until(hasJoined, 'the group has its member').catch((error: unknown) => {
+      throw new Error((error as Error).message, { cause: fault })
+    })
     this.#running = Promise.all([
       ...this.#producers.map((producer) =>
         this.#work(
@@ -115,11 +132,13 @@ export class ClusterWorkload {
       await this.#once(
         () => this.#leader(producer.partition),
         (client) => producer.verify(client),
+        patientMs,
       )
     }
     await this.#once(
       () => this.#coordinator(),
       (client) => this.#member.verify(client),
+      patientMs,
     )
   }
 
@@ -130,8 +149,12 @@ export class ClusterWorkload {
     }
   }
 
-  async #once(find: () => Promise<string>, use: (client: KafkaClient) => Promise<void>): Promise<void> {
-    const client = await connect(await find(), requestTimeoutMs)
+  async #once(
+    find: () => Promise<string>,
+    use: (client: KafkaClient) => Promise<void>,
+    timeoutMs = requestTimeoutMs,
+  ): Promise<void> {
+    const client = await connect(await find(), timeoutMs)
     this.#clients.add(client)
     try {
       await use(client)
