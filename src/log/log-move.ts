@@ -111,7 +111,7 @@ export class LogMove {
     const name = `${this.#log.topic}-${this.#log.partition}`
     if (await this.target.isNameTaken(name))
       throw new Error(`Directory ${this.target.path} has a folder ${name} already`)
-    if (!this.#source.movesInto(name, this.#copy)) await this.#source.noteMove(name, this.#copy)
+    await this.#source.noteMove(name, this.#copy)
     const { signal } = this.#aborter
     for (let switches = 0; switches < maxSwitches; ) {
       signal.throwIfAborted()
@@ -125,12 +125,19 @@ export class LogMove {
       }
       switches++
       if (await this.#log.moveInto(this.#copy, this.target.moveOf(this.#copy, this.#source))) {
-        await this.#source.saveCheckpoints().catch(() => {}) // its own fault, which it has told
+        await this.#noteSwitched(name).catch(() => {}) // a fault of a directory, which has told it
         return
       }
       this.#log.mirrorTo(undefined)
     }
     throw new Error('The log changed too often')
+  }
+
+  /** In this order: a log that came here and is still in doubt is believed by what the directory notes that it came from. */
+  async #noteSwitched(name: string): Promise<void> {
+    await this.target.saveMoves()
+    this.#source.moves.hasMoved(name)
+    await this.#source.saveCheckpoints()
   }
 
   /** Bytes that were copied; 'all': the copy has everything, and gets what is appended from here on. */
