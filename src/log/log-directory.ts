@@ -341,6 +341,7 @@ export class LogDirectory implements LogHost {
   moveOf(copy: LocalLog, from: LogDirectory): MoveTarget {
     const name = partitionName(copy.topic, copy.partition)
     const deletedFolder = from.#deletedFolder(name)
+    const id = copyId(copy)
     return {
       host: this,
       folder: join(this.path, name),
@@ -353,18 +354,19 @@ export class LogDirectory implements LogHost {
         this.moves.forget(name)
       },
       prepare: async () => {
-        from.moves.switches(name, copyId(copy), this.directoryId)
+        from.moves.switches(name, id, this.directoryId)
         await from.saveMoves()
       },
       noteArrival: async () => {
         // Where it was before it went to `from`: that is over.
         if (this.moves.departureOf(name) !== undefined) this.moves.hasMoved(name)
-        this.moves.arrives(name, copyId(copy), from.directoryId)
+        this.moves.arrives(name, id, from.directoryId)
         await this.saveMoves()
       },
       takeBack: async () => {
         this.moves.hasArrived(name)
-        await from.noteMove(name, copy)
+        from.moves.moves(name, id)
+        await from.saveMoves()
       },
       confirm: () => from.#forgetMoved(deletedFolder),
     }

@@ -425,7 +425,8 @@ class DirectoryLogManager implements LogManager {
   #checkCanBeNew(name: string, { isNew, directoryId }: LogSpec, assigned: LogDirectory | undefined): void {
     // Anywhere else it could not be told, after a restart, from one that is still there.
     if (isNew !== true && assigned?.error !== undefined) throw assigned.error
-    const mayBeElsewhere = assigned === undefined || assigned.moves.departureOf(name) !== undefined || this.#moves.isCopied(name)
+    const mayBeElsewhere =
+      assigned === undefined || assigned.moves.departureOf(name) !== undefined || this.#moves.isCopied(name)
     if (this.#unopened.size > 0 && isNew !== true && mayBeElsewhere) {
       this.#missing.add(name)
       throw missingLog(name, [...this.#unopened.keys()])

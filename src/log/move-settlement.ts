@@ -24,15 +24,17 @@ interface Scope {
  */
 export async function settleLogs(scope: Scope): Promise<void> {
   const { directories, logger } = scope
-  for (const directory of directories) {
-    for (const name of [...directory.logs.keys()]) {
-      if (directory.moves.isSettled(name)) continue
-      const verdict = verdictOn(scope, directory, name)
-      logger.warn({ partition: name, directory: directory.path, verdict }, 'log was being moved when the node ended')
-      if (verdict === 'unknown') directory.withhold(name, inDoubt(name, directory))
-      else if (verdict === 'outdated') await unlessFailed(directory, () => directory.supersede(name))
-      else directory.moves.settle(name)
-    }
+  const inDoubt = directories.flatMap((directory) =>
+    [...directory.logs.keys()].filter((name) => !directory.moves.isSettled(name)).map((name) => ({ directory, name })),
+  )
+  // All of them before anything changes.
+  const verdicts = inDoubt.map(({ directory, name }) => verdictOn(scope, directory, name))
+  for (const [i, { directory, name }] of inDoubt.entries()) {
+    const verdict = verdicts[i]!
+    logger.warn({ partition: name, directory: directory.path, verdict }, 'log was being moved when the node ended')
+    if (verdict === 'unknown') directory.withhold(name, mayLack(name, directory))
+    else if (verdict === 'outdated') await unlessFailed(directory, () => directory.supersede(name))
+    else directory.moves.settle(name)
   }
   for (const directory of directories) await keepNewest(scope, directory)
   for (const directory of directories) {
@@ -95,7 +97,7 @@ async function unlessFailed(directory: LogDirectory, work: () => Promise<void>):
   }
 }
 
-function inDoubt(name: string, { path }: LogDirectory): StorageError {
+function mayLack(name: string, { path }: LogDirectory): StorageError {
   const message =
     `Partition ${name} was being moved when the node ended, and its log in ${path} may lack records that are in another log ` +
     'directory, where it is damaged or which cannot be opened: it is offline until the node starts with that one, or goes on with ' +
