@@ -83,7 +83,7 @@ export class LogMoves {
         const isOnlyOne = this.#directories.find(({ copies }) => copies.has(name)) === directory
         if ((isNoted || isUnknown) && isOnlyOne) continue
         this.#environment.logger.info({ partition: name, directory: directory.path }, 'copy of a partition discarded')
-        await directory.discardCopy(name)
+        await directory.discardCopy(name).catch(() => {}) // the directory has told
       }
     }
   }
