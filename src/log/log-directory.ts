@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import { type DirectoryLock, type Files, hasRoomFor, replaceFile } from '../platform/index.ts'
+import { type DirectoryLock, FileError, type Files, hasRoomFor, isOutOfFiles, replaceFile } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
@@ -91,6 +91,7 @@ export class LogDirectory implements LogHost {
   readonly #deletions: Coalesced
   readonly #removals: Removals
   #error: StorageError | undefined
+  #syncFailed = false
   #savedRecoverySum = 0
   #savedWatermarkSum = 0
 
@@ -463,6 +464,7 @@ export class LogDirectory implements LogHost {
   }
 
   fail(error: StorageError): void {
+    this.#noteFault(error)
     if (this.#error !== undefined) return
     this.#error = error
     this.#logger.error({ error, partitions: this.logs.size }, 'log directory is offline')
@@ -560,8 +562,13 @@ export class LogDirectory implements LogHost {
   get canReopen(): boolean {
     return (
       (this.#error?.isDiskFull === true || this.#error?.isOutOfFiles === true) &&
+      !this.#syncFailed &&
       ![...this.#all()].some((log) => log.syncFailed)
     )
+  }
+
+  #noteFault({ cause }: StorageError): void {
+    if (cause instanceof FileError && cause.operation === 'sync' && !isOutOfFiles(cause)) this.#syncFailed = true
   }
 
   /** Removes the copies: they may be what filled the disk, and what they are made of is there. */
@@ -584,6 +591,9 @@ export class LogDirectory implements LogHost {
     this.#reopening = new Set([...this.logs.keys(), ...this.faults.keys()])
     try {
       await this.#reopen()
+    } catch (error) {
+      this.#noteFault(storageErrorOf(error, this.path))
+      throw error
     } finally {
       this.#reopening = new Set()
     }

@@ -125,7 +125,7 @@ export class LogMove {
       }
       switches++
       if (await this.#log.moveInto(this.#copy, this.target.moveOf(this.#copy, this.#source))) {
-        await this.#noteSwitched(name).catch(() => {}) // a fault of a directory, which has told it
+        await this.#noteSwitched(name)
         return
       }
       this.#log.mirrorTo(undefined)
@@ -133,11 +133,17 @@ export class LogMove {
     throw new Error('The log changed too often')
   }
 
-  /** In this order: a log that came here and is still in doubt is believed by what the directory notes that it came from. */
+  /**
+   * The source's note comes last: a log that is noted to have come from there is believed by it. Its checkpoints speak no more of the log in
+   * any case. Each directory tells of its faults itself.
+   */
   async #noteSwitched(name: string): Promise<void> {
-    await this.target.saveMoves()
-    this.#source.moves.hasMoved(name)
-    await this.#source.saveCheckpoints()
+    const isNoted = await this.target.saveMoves().then(
+      () => true,
+      () => false,
+    )
+    if (isNoted) this.#source.moves.hasMoved(name)
+    await this.#source.saveCheckpoints().catch(() => {})
   }
 
   /** Bytes that were copied; 'all': the copy has everything, and gets what is appended from here on. */

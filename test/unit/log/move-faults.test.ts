@@ -53,7 +53,14 @@ async function runSeed(seed: number): Promise<Outcome> {
     }
     if (!log.isOnline) return
     const count = durable
-    const found = await simulation.run(readAll(log))
+    const reading = log
+    const found = await simulation.run(
+      readAll(log).catch((error: unknown) => {
+        if (reading.isOnline) throw error
+        return undefined
+      }),
+    )
+    if (found === undefined) return // its directory failed meanwhile
     expect(found.length, 'nothing that was told durable is lost').toBeGreaterThanOrEqual(count)
     const isSame = found.every((bytes, i) => batches[i]?.equals(bytes))
     expect([found.length <= batches.length, isSame], 'and nothing else is there').toEqual([true, true])
@@ -117,9 +124,12 @@ async function runSeed(seed: number): Promise<Outcome> {
         await get(false)
         if (!isUsable() && draw(4) === 0) break
       } else if (action < 5) {
-        void logs.move('orders', 0, paths[draw(3)]!).then((answer) => {
-          if (answer === 'moving') moves++
-        }, () => {})
+        void logs.move('orders', 0, paths[draw(3)]!).then(
+          (answer) => {
+            if (answer === 'moving') moves++
+          },
+          () => {},
+        )
       } else if (action < 7) {
         armFault()
       } else if (action === 7 && draw(6) === 0) {
@@ -155,17 +165,21 @@ async function runSeed(seed: number): Promise<Outcome> {
   return { moves, offline, deletions }
 }
 
-test.each([0, 1, 2, 3])('no acknowledged record is lost in moves between failing directories (seeds %i * 50)', { timeout: 120_000 }, async (group) => {
-  let [moves, offline, deletions] = [0, 0, 0]
-  for (let seed = group * 50; seed < group * 50 + 50; seed++) {
-    try {
-      const outcome = await runSeed(seed)
-      moves += outcome.moves
-      offline += outcome.offline
-      deletions += outcome.deletions
-    } catch (error) {
-      throw new Error(`seed ${seed}`, { cause: error })
+test.each([0, 1, 2, 3])(
+  'no acknowledged record is lost in moves between failing directories (seeds %i * 20)',
+  { timeout: 120_000 },
+  async (group) => {
+    let [moves, offline, deletions] = [0, 0, 0]
+    for (let seed = group * 20; seed < group * 20 + 20; seed++) {
+      try {
+        const outcome = await runSeed(seed)
+        moves += outcome.moves
+        offline += outcome.offline
+        deletions += outcome.deletions
+      } catch (error) {
+        throw new Error(`seed ${seed}`, { cause: error })
+      }
     }
-  }
-  expect([moves > 100, offline > 50, deletions > 5]).toEqual([true, true, true])
-})
+    expect([moves > 60, offline > 30, deletions > 3]).toEqual([true, true, true])
+  },
+)
