@@ -361,12 +361,7 @@ class DirectoryLogManager implements LogManager {
 
   get(topic: string, partition: number): PartitionLog | undefined {
     const name = partitionName(topic, partition)
-    for (const { logs, faults } of this.#directories) {
-      const log = logs.get(name)
-      if (log !== undefined) return log
-      if (faults.has(name)) return undefined
-    }
-    return undefined
+    return this.#holderOf(name)?.logs.get(name)
   }
 
   faultOf(topic: string, partition: number): StorageError | undefined {
@@ -403,12 +398,13 @@ class DirectoryLogManager implements LogManager {
       if (damaged !== undefined) throw damaged.faults.get(name)
       const assigned = this.#directories.find(({ directoryId }) => directoryId === spec.directoryId)
       this.#checkCanBeNew(name, spec, assigned)
-      await this.#moves.end(name)
+      await this.#moves.forget(name)
       await this.#discardOthers(name, spec.topicId)
       const preferred = this.#preferred.get(name)
       this.#preferred.delete(name)
       const directory = this.#directories.find(({ path, isOnline }) => path === preferred && isOnline)
       const home = directory ?? (assigned?.isOnline ? assigned : this.#emptiest())
+      if (assigned?.isOnline && home !== assigned) await assigned.noteElsewhere(name)
       const log = home.create(spec.topic, spec.topicId, spec.partition, spec.config)
       this.#listener?.onPlaced(log, home.directoryId)
       return log
@@ -427,7 +423,10 @@ class DirectoryLogManager implements LogManager {
    * without records has nothing on disk, so that only the metadata tells it from one that is missing.
    */
   #checkCanBeNew(name: string, { isNew, directoryId }: LogSpec, assigned: LogDirectory | undefined): void {
-    const mayBeElsewhere = assigned === undefined || assigned.hasMove(name) || this.#moves.isCopied(name)
+    // Anywhere else it could not be told, after a restart, from one that is still there.
+    if (isNew !== true && assigned?.error !== undefined) throw assigned.error
+    const mayBeElsewhere =
+      assigned === undefined || assigned.moves.departureOf(name) !== undefined || this.#moves.isCopied(name)
     if (this.#unopened.size > 0 && isNew !== true && mayBeElsewhere) {
       this.#missing.add(name)
       throw missingLog(name, [...this.#unopened.keys()])
@@ -486,7 +485,7 @@ class DirectoryLogManager implements LogManager {
   delete(topic: string, partition: number): Promise<void> {
     const name = partitionName(topic, partition)
     return this.#inTurn(name, async () => {
-      await this.#moves.end(name)
+      await this.#moves.forget(name)
       this.#preferred.delete(name)
       this.#missing.delete(name)
       for (let holder = this.#holderOf(name); holder !== undefined; holder = this.#holderOf(name)) {
