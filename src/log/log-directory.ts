@@ -39,6 +39,17 @@ interface LoadHint {
   readonly highWatermark: Offset
   readonly cleanedOffset: Offset
   readonly config: TopicConfig
+  /** Of the log that was there, if one was. */
+  readonly topicId?: Uuid | undefined
+}
+
+/** A partition whose folder is damaged. */
+interface DamagedPartition {
+  readonly error: StorageError
+  /** Undefined where nothing says it. */
+  readonly topicId: Uuid | undefined
+  /** It must outlive this run. */
+  readonly recoveryPoint: Offset
 }
 
 export interface LogDirectoryEvents {
@@ -80,11 +91,9 @@ export class LogDirectory implements LogHost {
    * has moved it is kept for as long as there is no other log of it here: the metadata may not know yet.
    */
   readonly #moves = new Map<string, string>()
-  /** Partitions whose folder is damaged, with why. */
-  readonly faults = new Map<string, StorageError>()
+  /** By partition name; none of them is in `logs`. */
+  readonly faults = new Map<string, DamagedPartition>()
   #reopening: ReadonlySet<string> = new Set()
-  /** Recovery points of damaged partitions: they must outlive this run. */
-  readonly #faultyRecoveryPoints = new Map<string, Offset>()
   readonly #recoveryPoints: Coalesced
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
@@ -208,8 +217,8 @@ export class LogDirectory implements LogHost {
       } catch (error) {
         // What was read is wrong: this partition's trouble. What could not be read is the whole directory's.
         if (!(error instanceof StorageError) || error.cause !== undefined) throw storageErrorOf(error, this.path)
-        this.faults.set(name, error)
-        this.#faultyRecoveryPoints.set(name, hint.recoveryPoint)
+        const topicId = (await this.#topicIdOf(name)) ?? hint.topicId
+        this.faults.set(name, { error, topicId, recoveryPoint: hint.recoveryPoint })
         this.#logger.error({ partition: name, error }, 'partition is damaged')
       }
     })
@@ -248,6 +257,16 @@ export class LogDirectory implements LogHost {
     }
     const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
     this.#add(name, topicId, loaded, hint.config, hint.cleanedOffset)
+  }
+
+  /** Of a partition that is damaged, as far as its folder says. */
+  async #topicIdOf(name: string): Promise<Uuid | undefined> {
+    try {
+      return await readPartitionMetadata(this.#environment.platform.files, join(this.path, name))
+    } catch (error) {
+      if (error instanceof StorageError) return undefined
+      throw storageErrorOf(error, this.path)
+    }
   }
 
   #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
@@ -406,7 +425,6 @@ export class LogDirectory implements LogHost {
     const wasOnDisk = this.faults.has(name) || log?.hasFiles === true
     this.logs.delete(name)
     this.faults.delete(name)
-    this.#faultyRecoveryPoints.delete(name)
     const moved = this.#moves.delete(name)
     await log?.abandon()
     const directory = join(this.path, name)
@@ -499,7 +517,7 @@ export class LogDirectory implements LogHost {
 
   #collectRecoveryPoints(): Map<string, Offset> {
     const points = this.#collect((log) => log.recoveryPoint)
-    for (const [name, offset] of this.#faultyRecoveryPoints) points.set(name, offset)
+    for (const [name, { recoveryPoint }] of this.faults) points.set(name, recoveryPoint)
     return points
   }
 
@@ -563,8 +581,10 @@ export class LogDirectory implements LogHost {
     try {
       await this.#loadAll(false, (name) => {
         const log = before.get(name)
+        const fault = faultsBefore.get(name)
         return {
-          recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
+          topicId: log?.topicId ?? fault?.topicId,
+          recoveryPoint: log?.recoveryPoint ?? fault?.recoveryPoint ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
           cleanedOffset: log?.cleanedOffset ?? -1,
