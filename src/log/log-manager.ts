@@ -124,7 +124,7 @@ export interface LogManager {
   partitions(): readonly TopicPartition[]
   /**
    * Opens a log, or makes an empty one: where `move` said, else in `directoryId`, else where the fewest are. One of another topic id under
-   * the same name, in whichever directory, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or
+   * the same name, in whichever directory, damaged or not, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or
    * its folder is damaged, or it may be in a directory that could not be opened.
    */
   getOrCreate(spec: LogSpec): Promise<PartitionLog>
@@ -133,7 +133,10 @@ export interface LogManager {
    * here yet will be made there.
    */
   move(topic: string, partition: number, path: string): Promise<MoveAnswer>
-  /** Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. */
+  /**
+   * Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. Rejects when
+   * a directory fails; from the others it is gone all the same.
+   */
   delete(topic: string, partition: number): Promise<void>
   /** By topic, from now on; others keep theirs. Costs a look at every log. */
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
@@ -491,11 +494,11 @@ class DirectoryLogManager implements LogManager {
   delete(topic: string, partition: number): Promise<void> {
     const name = partitionName(topic, partition)
     return this.#inTurn(name, async () => {
-      await this.#moves.end(name)
+      const failures: unknown[] = []
+      await this.#moves.end(name).catch((error) => failures.push(error))
       this.#preferred.delete(name)
       this.#missing.delete(name)
       this.#topicIds.delete(name)
-      const failures: unknown[] = []
       for (const directory of this.#directories) {
         const log = directory.logs.get(name)
         if (log === undefined && !directory.faults.has(name)) continue

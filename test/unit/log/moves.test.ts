@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { LeaderEpoch, Uuid } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
-import type { LogManager, PartitionLog } from '../../../src/log/index.ts'
+import { type LogManager, type PartitionLog, StorageError } from '../../../src/log/index.ts'
 import { pause, replaceFile } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import {
@@ -217,6 +217,23 @@ describe('a log that moves to another directory', () => {
     expect(other.logEndOffset).toBe(0)
     await simulation.runFor(1000)
     expect([await names(a), await names(b)]).toEqual([[], []])
+  })
+
+  test('is deleted, though the other directory fails when the copy is', async () => {
+    await simulation.run(logs.close())
+    await open(slow)
+    const log = await logIn({ ...small, 'file.delete.delay.ms': 0 })
+    fillMuch(log)
+    await simulation.run(log.flush())
+    await move(b)
+    await simulation.runFor(500)
+    host.disk.failNext({ operation: 'rename', path: /^\/data\/b\/.*future$/, code: 'EIO' })
+    await expect(simulation.run(logs.delete('orders', 0))).rejects.toThrow(StorageError)
+    await simulation.runFor(1000)
+    expect(await names(a)).toEqual([])
+    await simulation.run(logs.close())
+    await open()
+    expect(logs.partitions()).toEqual([])
   })
 
   test('of which a copy is left, while the topic was made anew, begins without it', async () => {
