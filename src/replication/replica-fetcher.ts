@@ -51,6 +51,8 @@ interface Followed {
   readonly leaderEpoch: LeaderEpoch
   /** Not fetched before this time, of the monotonic clock: the leader refused it, or this replica is being cut. */
   delayedUntilMs: number
+  /** How often in a row the leader refused it. */
+  refusals: number
   /** Its last fetch brought all that was committed: it is never throttled then, or it would fall behind again. */
   isCaughtUp: boolean
 }
@@ -61,6 +63,8 @@ const fetchVersion = 17
 const listOffsetsVersion = 7
 /** The first wait after a failure; doubled up to the setting. */
 const firstBackoffMs = 25
+/** The first wait after a leader refused a partition; doubled up to a quarter of the setting. */
+const firstRefusedMs = 5
 /** A new partition may cut a long poll short, but not more often than this. */
 const interruptMs = 10
 
@@ -80,6 +84,8 @@ export class ReplicaFetcher {
   #failures = 0
   #isRunning = false
   #isStopped = false
+  /** One came since it was last looked for what is due. */
+  #hasNew = false
   /** Ends the pause of now. */
   #wake: (() => void) | undefined
   /** A long poll is under way. */
@@ -95,7 +101,9 @@ export class ReplicaFetcher {
   }
 
   follow(topicId: Uuid, partition: Partition, leaderEpoch: LeaderEpoch): void {
-    this.#followed.set(nameOf(partition), { topicId, partition, leaderEpoch, delayedUntilMs: 0, isCaughtUp: false })
+    const followed = { topicId, partition, leaderEpoch, delayedUntilMs: 0, refusals: 0, isCaughtUp: false }
+    this.#followed.set(nameOf(partition), followed)
+    this.#hasNew = true
     this.#wake?.()
     this.#interruptPoll()
     if (!this.#isRunning) void this.#run()
@@ -137,6 +145,7 @@ export class ReplicaFetcher {
 
   /** Those that may be fetched now, with everything that they hold on disk. */
   async #prepare(): Promise<readonly Followed[]> {
+    this.#hasNew = false
     const nowMs = this.#options.platform.clock.monotonic()
     const { isExceeded } = this.#options.quota
     const due = [...this.#followed.values()].filter(
@@ -164,6 +173,7 @@ export class ReplicaFetcher {
   async #fetchOnce(due: readonly Followed[]): Promise<boolean> {
     const client = await this.#connect()
     if (client === undefined) return false
+    if (this.#hasNew) return true // a whole image may have come since: a long poll of what was there before would hold all that up
     const { localId, brokerEpoch, settings } = this.#options
     const maxWaitMs = this.#maxWaitMs(due)
     const request = this.#session.next(due.map((followed) => this.#fetchOf(followed)))
@@ -206,14 +216,10 @@ export class ReplicaFetcher {
     return true
   }
 
-  /** A long poll for the others ends when those that it leaves out, for the quota, may be fetched again. */
+  /** A long poll ends when those that it leaves out may be fetched: they were delayed, or wait for the quota. */
   #maxWaitMs(due: readonly Followed[]): number {
-    const { settings, quota } = this.#options
-    const { waitMs } = quota
-    if (waitMs === 0 || ![...this.#followed.values()].some((each) => isThrottled(each) && !due.includes(each))) {
-      return settings.maxWaitMs
-    }
-    return Math.min(settings.maxWaitMs, Math.ceil(waitMs))
+    const { maxWaitMs } = this.#options.settings
+    return due.length === this.#followed.size ? maxWaitMs : Math.min(maxWaitMs, Math.ceil(this.#nextDelayMs(due)))
   }
 
   #fetchOf({ topicId, partition, leaderEpoch }: Followed): PartitionFetch {
@@ -247,6 +253,7 @@ export class ReplicaFetcher {
     const { partition, leaderEpoch } = followed
     const { errorCode, divergingEpoch, records, highWatermark, logStartOffset } = answer
     if (errorCode !== ErrorCode.NONE) return this.#onRefused(followed, errorCode)
+    followed.refusals = 0
     if (divergingEpoch.epoch >= 0) {
       const { epoch, endOffset } = divergingEpoch
       this.#logOf(followed).info({ epoch, endOffset }, 'log differs from the leader and is cut')
@@ -270,8 +277,8 @@ export class ReplicaFetcher {
 
   #onRefused(followed: Followed, errorCode: number): Promise<void> | undefined {
     if (errorCode === ErrorCode.OFFSET_OUT_OF_RANGE) return this.#startAnew(followed)
-    // Leadership moves, or this broker's metadata or the leader's is behind: the metadata will tell.
-    this.#delay(followed)
+    // Leadership moves, or this broker's metadata or the leader's is behind, mostly by very little: the metadata will tell.
+    this.#delay(followed, firstRefusedMs * 2 ** followed.refusals++)
     this.#logOf(followed).debug({ errorCode }, 'leader refused a fetch')
     return undefined
   }
@@ -378,11 +385,14 @@ export class ReplicaFetcher {
     return delayMs * (0.75 + platform.random.float() / 2)
   }
 
-  #nextDelayMs(): number {
+  /** Until the first of those that are not `due` may be fetched. */
+  #nextDelayMs(due: readonly Followed[] = []): number {
     const { platform, quota } = this.#options
     const nowMs = platform.clock.monotonic()
+    const isDue = new Set(due)
     let nextMs = maxDelayMs
     for (const followed of this.#followed.values()) {
+      if (isDue.has(followed)) continue
       const quotaMs = isThrottled(followed) ? quota.waitMs : 0
       nextMs = Math.min(nextMs, Math.max(followed.delayedUntilMs - nowMs, quotaMs))
     }
@@ -406,8 +416,10 @@ export class ReplicaFetcher {
     return this.#followed.get(nameOf(followed.partition)) === followed
   }
 
-  #delay(followed: Followed): void {
-    followed.delayedUntilMs = this.#options.platform.clock.monotonic() + this.#options.settings.backoffMs / 4
+  /** For `delayMs` at most. */
+  #delay(followed: Followed, delayMs = Number.POSITIVE_INFINITY): void {
+    const { platform, settings } = this.#options
+    followed.delayedUntilMs = platform.clock.monotonic() + Math.min(delayMs, settings.backoffMs / 4)
   }
 
   #onPartitionFault(followed: Followed, error: unknown): void {

@@ -167,15 +167,19 @@ export class Recorder implements AsyncDisposable {
     await until(isServed, `${name} is served`)
   }
 
-  /** Waits, unrecorded, until a topic is nowhere to be seen. */
+  /**
+   * Waits, unrecorded, until a topic is nowhere to be seen: Kafka takes a deleted topic out of its metadata first, and
+   * stops its replicas after that, both some time after it has answered the deletion.
+   */
   async untilGone(name: string): Promise<void> {
     const connection = await this.#connection('unrecorded')
+    const unknown = 3
     const isGone = async () => {
-      const { topics } = await connection.request(apis.Metadata, 4, {
-        topics: [{ name }],
-        allowAutoTopicCreation: false,
-      })
-      return topics[0]?.errorCode === 3
+      const asked = await connection.request(apis.Metadata, 4, { topics: [{ name }], allowAutoTopicCreation: false })
+      if (asked.topics[0]?.errorCode !== unknown) return false
+      const topics = [{ name, partitions: [{ partitionIndex: 0, timestamp: -1n }] }]
+      const answer = await connection.request(apis.ListOffsets, 1, { replicaId: -1, topics })
+      return answer.topics[0]?.partitions[0]?.errorCode === unknown
     }
     await until(isGone, `${name} is gone`)
   }

@@ -50,6 +50,9 @@ export class BrokerLifecycle {
   #brokerEpoch: BrokerEpoch | undefined
   #timer: Timer | undefined
   #isStopped: boolean = false
+  #isBeating = false
+  /** Asked for while one was under way, which may not tell what the next one would. */
+  #isDueAgain = false
   #wantShutdown: boolean = false
   /** Log directories that the controller was told to be offline. */
   #reportedOffline: readonly Uuid[] = []
@@ -108,9 +111,21 @@ export class BrokerLifecycle {
 
   beginHeartbeats(): void {
     if (this.#isStopped) return
-    this.#timer = this.#options.platform.timers.set(this.#options.heartbeatIntervalMs, () => {
+    const { platform, heartbeatIntervalMs } = this.#options
+    this.#timer = platform.timers.set(this.#isDueAgain ? 0 : heartbeatIntervalMs, () => {
       void this.#beat()
     })
+  }
+
+  /** Somebody waits for what the next heartbeat tells, such as how far this broker's image is: it isn't put off until the interval is over. */
+  beatNow(): void {
+    if (this.#timer === undefined || this.#isStopped) return
+    if (this.#isBeating) {
+      this.#isDueAgain = true
+      return
+    }
+    this.#timer.cancel()
+    void this.#beat()
   }
 
   /** Hands leaderships over, as far as others can take them before the deadline. */
@@ -132,6 +147,8 @@ export class BrokerLifecycle {
   async #beat(): Promise<void> {
     const { platform, heartbeatTimeoutMs, logger, onFault } = this.#options
     const deadlineMs = platform.clock.monotonic() + heartbeatTimeoutMs
+    this.#isBeating = true
+    this.#isDueAgain = false
     try {
       const result = await this.#heartbeat(deadlineMs)
       if (!result.ok || this.#hasDirectoryBack) await this.register(deadlineMs)
@@ -142,6 +159,8 @@ export class BrokerLifecycle {
         return
       }
       logger.warn({ reason: error.reason }, 'heartbeat failed')
+    } finally {
+      this.#isBeating = false
     }
     this.beginHeartbeats()
   }

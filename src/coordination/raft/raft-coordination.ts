@@ -251,6 +251,13 @@ class RaftCoordination implements Coordination {
   #publish(delta: MetadataDelta, image: MetadataImage): void {
     this.#published = image
     for (const listener of this.#listeners) listener(delta, image)
+    if (this.#someoneLeaves(delta, image)) this.#lifecycle?.beatNow()
+  }
+
+  /** A broker that shuts down waits until all others have said that they know. */
+  #someoneLeaves({ changedBrokers }: MetadataDelta, { cluster }: MetadataImage): boolean {
+    const { brokerId } = this.#options
+    return [...changedBrokers].some((id) => id !== brokerId && cluster.broker(id)?.inControlledShutdown === true)
   }
 
   #onFault(cause: unknown): void {

@@ -62,6 +62,7 @@ public class ClientScripts {
             c.attempt("another broker", () -> admin.createTopics(List.of(new NewTopic(c.name("n"), Map.of(0, List.of(9))))).all().get());
             c.attempt("unknown config", () -> admin.createTopics(List.of(new NewTopic(c.name("n"), 1, (short) 1).configs(Map.of("no.such.key", "1")))).all().get());
             c.attempt("wrong config", () -> admin.createTopics(List.of(new NewTopic(c.name("n"), 1, (short) 1).configs(Map.of("retention.ms", "soon")))).all().get());
+            c.settle();
             c.attempt("list", () -> c.mine(admin.listTopics().names().get()));
             c.attempt("describe", () -> described(admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic)));
             c.attempt("describe by id", () -> {

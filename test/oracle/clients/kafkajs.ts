@@ -7,6 +7,11 @@ const { CompressionTypes, ConfigResourceTypes, Kafka, logLevel, Partitioners } =
 /** What a kafkajs client does; `topic` is the script's own. */
 export type KafkajsScript = (run: KafkajsRun) => Promise<void>
 
+interface ConfigEntry {
+  readonly name: string
+  readonly value: string
+}
+
 export class KafkajsRun implements AsyncDisposable {
   readonly kafka: InstanceType<typeof Kafka>
   readonly admin: ReturnType<InstanceType<typeof Kafka>['admin']>
@@ -30,12 +35,11 @@ export class KafkajsRun implements AsyncDisposable {
     return this.transcript.attempt(what, call)
   }
 
-  /** Makes the topic, and waits until it is served. */
-  async create(numPartitions = 1, configEntries: { name: string; value: string }[] = []): Promise<void> {
-    await this.admin.createTopics({ topics: [{ topic: this.topic, numPartitions, configEntries }] })
-    const isServed = async () =>
-      (await this.admin.fetchTopicOffsets(this.topic).catch(() => [])).length === numPartitions
-    await until(isServed, `${this.topic} is served`)
+  /** Makes a topic, and waits until it is served: a broker of Kafka's may not know the topic yet that kafkajs would look for. */
+  async create(numPartitions = 1, configEntries: ConfigEntry[] = [], topic = this.topic): Promise<void> {
+    await this.admin.createTopics({ topics: [{ topic, numPartitions, configEntries }], waitForLeaders: false })
+    const isServed = async () => (await this.admin.fetchTopicOffsets(topic).catch(() => [])).length === numPartitions
+    await until(isServed, `${topic} is served`)
   }
 
   async fill(count: number): Promise<void> {
@@ -88,9 +92,7 @@ export class KafkajsRun implements AsyncDisposable {
 export const kafkajsScripts: Readonly<Record<string, KafkajsScript>> = {
   'administers topics': async (run) => {
     const { admin, topic } = run
-    await run.attempt('create', () =>
-      admin.createTopics({ topics: [{ topic, numPartitions: 2 }], waitForLeaders: true }),
-    )
+    await run.attempt('create', () => run.create(2))
     await run.attempt('create again', () => admin.createTopics({ topics: [{ topic }] }))
     await run.attempt('create what is wrong', () => admin.createTopics({ topics: [{ topic: 'a b' }] }))
     await run.attempt('three replicas', () =>
@@ -130,7 +132,7 @@ export const kafkajsScripts: Readonly<Record<string, KafkajsScript>> = {
     await run.attempt('alter', () => alter('segment.ms', '99999'))
     await run.attempt('alter what is unknown', () => alter('no.such.key', '1'))
     await run.attempt('alter what is wrong', () => alter('retention.ms', 'soon'))
-    await run.admin.createTopics({ topics: [{ topic: `${topic}-settled` }], waitForLeaders: true })
+    await run.create(1, [], `${topic}-settled`)
     await run.attempt('describe then', () => told())
   },
 

@@ -208,6 +208,7 @@ export const fetchScenarios: Scenarios = {
       const wanted = [topic, stays].map((name) => ({ topic: name, fetchOffset: 10 }))
       const id = (await fetch(broker, version, wanted, { sessionId: 0, sessionEpoch: 0 }))?.sessionId ?? 0
       await broker.ask(apis.DeleteTopics, 5, { topicNames: [topic], timeoutMs: 5000 })
+      await broker.untilGone(topic)
       await fetch(broker, version, [], { sessionId: id, sessionEpoch: 1 })
       await fetch(broker, version, [], { sessionId: id, sessionEpoch: 2 })
       await broker.createTopic(topic)

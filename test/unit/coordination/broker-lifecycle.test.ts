@@ -71,6 +71,27 @@ describe('BrokerLifecycle', () => {
     expect(heartbeats).toHaveLength(12)
   })
 
+  test('says at once what somebody waits for, and again where one was under way', async () => {
+    const { simulation, lifecycle, heartbeats } = setUp({})
+    await simulation.run(lifecycle.register(60_000))
+    lifecycle.beatNow() // not before it has begun
+    lifecycle.beginHeartbeats()
+    expect(heartbeats).toHaveLength(0)
+    await simulation.runFor(intervalMs / 2)
+    lifecycle.beatNow()
+    expect(heartbeats).toHaveLength(1)
+    lifecycle.beatNow()
+    lifecycle.beatNow()
+    await simulation.runFor(1)
+    expect(heartbeats).toHaveLength(2)
+    await simulation.runFor(intervalMs)
+    expect(heartbeats).toHaveLength(3) // the interval begins anew
+    lifecycle.stop()
+    lifecycle.beatNow()
+    await simulation.runFor(10 * intervalMs)
+    expect(heartbeats).toHaveLength(3)
+  })
+
   test('asks again at intervals while it is fenced, and gives up at the deadline', async () => {
     const { simulation, lifecycle, heartbeats } = setUp({ heartbeat: [fenced] })
     await simulation.run(lifecycle.register(60_000))

@@ -187,4 +187,23 @@ describe('three nodes', () => {
     expect(silentMs).toBeGreaterThanOrEqual(3000)
     expect(silentMs).toBeLessThan(3500) // sessions are looked at eight times in each
   })
+
+  test('a broker that shuts down is let go when the others know of it, not at their next heartbeats', async () => {
+    const simulation = createSimulation({ seed: 15 })
+    const remote: Remote = (members) => ({
+      ask: (controller, kind, request) =>
+        members.find(({ id }) => id === controller)!.quorum.controller.ask(kind, request),
+    })
+    const members = await threeNodes(simulation, new RaftTransportHub(), () => [], remote)
+    await simulation.runUntil(() => members.every(leads))
+    const { clock } = simulation.host('observer').platform
+    const leaving = members.find(({ raft }) => raft.state.role !== 'leader')!
+    const beganMs = clock.monotonic()
+    await simulation.run(leaving.coordination.handOver())
+    expect(clock.monotonic() - beganMs).toBeLessThan(200)
+    const stays = members.find((member) => member !== leaving)!
+    await simulation.runUntil(
+      () => !leads(leaving) && stays.coordination.image.cluster.broker(leaving.id as BrokerId)?.fenced === true,
+    )
+  })
 })
