@@ -38,6 +38,17 @@ interface LoadHint {
   readonly highWatermark: Offset
   readonly cleanedOffset: Offset
   readonly config: TopicConfig
+  /** Of the log that was there, if one was. */
+  readonly topicId?: Uuid | undefined
+}
+
+/** A partition whose folder is damaged. */
+interface FaultyPartition {
+  readonly error: StorageError
+  /** Undefined where nothing says it. */
+  readonly topicId: Uuid | undefined
+  /** It must outlive this run. */
+  readonly recoveryPoint: Offset
 }
 
 export interface LogDirectoryEvents {
@@ -75,13 +86,11 @@ export class LogDirectory implements LogHost {
   /** Copies of partitions that move here, by partition name. */
   readonly copies = new Map<string, LocalLog>()
   readonly moves = new MoveNotes()
-  /** Partitions whose folder is damaged, or may be outdated, with why. */
-  readonly faults = new Map<string, StorageError>()
+  /** Partitions whose folder is damaged, or may be outdated; none of them is in `logs`. */
+  readonly faults = new Map<string, FaultyPartition>()
   /** Logs that may be outdated: used by nobody, and the checkpoints still speak of them. */
   readonly #withheld = new Map<string, LocalLog>()
   #reopening: ReadonlySet<string> = new Set()
-  /** Recovery points of damaged partitions: they must outlive this run. */
-  readonly #faultyRecoveryPoints = new Map<string, Offset>()
   readonly #recoveryPoints: Coalesced
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
@@ -205,8 +214,8 @@ export class LogDirectory implements LogHost {
       } catch (error) {
         // What was read is wrong: this partition's trouble. What could not be read is the whole directory's.
         if (!(error instanceof StorageError) || error.cause !== undefined) throw storageErrorOf(error, this.path)
-        this.faults.set(name, error)
-        this.#faultyRecoveryPoints.set(name, hint.recoveryPoint)
+        const topicId = (await this.#topicIdOf(name)) ?? hint.topicId
+        this.faults.set(name, { error, topicId, recoveryPoint: hint.recoveryPoint })
         this.#logger.error({ partition: name, error }, 'partition is damaged')
       }
     })
@@ -245,6 +254,16 @@ export class LogDirectory implements LogHost {
     }
     const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
     this.#add(name, topicId, loaded, hint.config, hint.cleanedOffset)
+  }
+
+  /** Of a partition that is damaged, as far as its folder says. */
+  async #topicIdOf(name: string): Promise<Uuid | undefined> {
+    try {
+      return await readPartitionMetadata(this.#environment.platform.files, join(this.path, name))
+    } catch (error) {
+      if (error instanceof StorageError) return undefined
+      throw storageErrorOf(error, this.path)
+    }
   }
 
   #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
@@ -312,9 +331,10 @@ export class LogDirectory implements LogHost {
 
   /** Takes a log out of use that may be outdated. */
   withhold(name: string, error: StorageError): void {
-    this.#withheld.set(name, this.logs.get(name)!)
+    const log = this.logs.get(name)!
+    this.#withheld.set(name, log)
     this.logs.delete(name)
-    this.faults.set(name, error)
+    this.faults.set(name, { error, topicId: log.topicId, recoveryPoint: log.recoveryPoint })
     this.#logger.error({ partition: name, error }, 'log of a partition may be outdated')
   }
 
@@ -442,7 +462,6 @@ export class LogDirectory implements LogHost {
     const wasOnDisk = this.faults.has(name) || log?.hasFiles === true
     this.logs.delete(name)
     this.faults.delete(name)
-    this.#faultyRecoveryPoints.delete(name)
     this.#withheld.delete(name)
     await log?.abandon()
     const directory = join(this.path, name)
@@ -536,7 +555,7 @@ export class LogDirectory implements LogHost {
 
   #collectRecoveryPoints(): Map<string, Offset> {
     const points = this.#collect((log) => log.recoveryPoint)
-    for (const [name, offset] of this.#faultyRecoveryPoints) points.set(name, offset)
+    for (const [name, { recoveryPoint }] of this.faults) points.set(name, recoveryPoint)
     return points
   }
 
@@ -608,8 +627,10 @@ export class LogDirectory implements LogHost {
     try {
       await this.#loadAll(false, (name) => {
         const log = before.get(name) ?? this.#withheld.get(name)
+        const fault = faultsBefore.get(name)
         return {
-          recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
+          topicId: log?.topicId ?? fault?.topicId,
+          recoveryPoint: log?.recoveryPoint ?? fault?.recoveryPoint ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
           cleanedOffset: log?.cleanedOffset ?? -1,
@@ -629,7 +650,7 @@ export class LogDirectory implements LogHost {
       throw error
     }
     for (const name of [...this.#withheld.keys()]) {
-      if (this.logs.has(name)) this.withhold(name, faultsBefore.get(name)!)
+      if (this.logs.has(name)) this.withhold(name, faultsBefore.get(name)!.error)
     }
     for (const [name, log] of before) {
       if (this.logs.has(name) || this.faults.has(name)) continue

@@ -88,14 +88,6 @@ export class LogMoves {
     }
   }
 
-  /** A directory came back while the node runs: what was put in place of its logs meanwhile stays. */
-  async settleReopened(directory: LogDirectory): Promise<void> {
-    const replaced = [...directory.logs.keys()].filter((name) =>
-      this.#directories.some((other) => other !== directory && other.logs.has(name)),
-    )
-    await Promise.all(replaced.map((name) => directory.supersede(name)))
-  }
-
   /** There is a copy: the partition is somewhere. */
   isCopied(name: string): boolean {
     return this.#directories.some(({ copies }) => copies.has(name))
