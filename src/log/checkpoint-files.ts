@@ -59,20 +59,57 @@ function linesOf(values: ReadonlyMap<string, Offset | string>): string[] {
   })
 }
 
-/** Names of copies by partition name, as `topic partition copy` lines. Throws `StorageError` on a damaged file. */
-export async function readMoves(files: Files, directory: string): Promise<Map<string, string>> {
-  const path = join(directory, moveFile)
-  const copies = new Map<string, string>()
-  for (const line of await readLines(files, path)) {
-    const match = /^(\S+) (\d{1,10}) (\S+)$/.exec(line)
-    if (match === null) throw new StorageError(`Checkpoint ${path} is damaged at line '${line.slice(0, 100)}'`, path)
-    copies.set(`${match[1]}-${match[2]}`, match[3]!)
-  }
-  return copies
+/** See `MoveNotes`. Without a copy: the partition has moved. `to`: the directory in which the copy may be in its place. */
+export interface Departure {
+  readonly copy?: string
+  readonly to?: Uuid
 }
 
-export async function writeMoves(files: Files, directory: string, copies: ReadonlyMap<string, string>): Promise<void> {
-  await replaceFile(files, directory, moveFile, checkpointText(linesOf(copies)))
+/** See `MoveNotes`. */
+export interface Arrival {
+  readonly copy: string
+  readonly from: Uuid
+}
+
+interface StoredMoves {
+  readonly departures: ReadonlyMap<string, Departure>
+  readonly arrivals: ReadonlyMap<string, Arrival>
+}
+
+/** In place of a copy's name. */
+const hasMoved = '-'
+
+/**
+ * By partition name, as lines `topic partition copy`, with ` to <directory id>` or ` from <directory id>` behind where that is
+ * noted. Throws `StorageError` on a damaged file.
+ */
+export async function readMoves(files: Files, directory: string): Promise<StoredMoves> {
+  const path = join(directory, moveFile)
+  const departures = new Map<string, Departure>()
+  const arrivals = new Map<string, Arrival>()
+  for (const line of await readLines(files, path)) {
+    const match = /^(\S+) (\d{1,10}) (\S+)(?: (to|from) (\S{22}))?$/.exec(line)
+    if (match === null) throw new StorageError(`Checkpoint ${path} is damaged at line '${line.slice(0, 100)}'`, path)
+    const name = `${match[1]}-${match[2]}`
+    const copy = match[3]!
+    const other = match[5] as Uuid | undefined
+    if (other !== undefined && match[4] === 'from') arrivals.set(name, { copy, from: other })
+    else if (other !== undefined) departures.set(name, { copy, to: other })
+    else departures.set(name, copy === hasMoved ? {} : { copy })
+  }
+  return { departures, arrivals }
+}
+
+export async function writeMoves(files: Files, directory: string, moves: StoredMoves): Promise<void> {
+  const lines = [
+    ...linesOf(mapped(moves.departures, ({ copy = hasMoved, to }) => (to === undefined ? copy : `${copy} to ${to}`))),
+    ...linesOf(mapped(moves.arrivals, ({ copy, from }) => `${copy} from ${from}`)),
+  ]
+  await replaceFile(files, directory, moveFile, checkpointText(lines))
+}
+
+function mapped<From>(values: ReadonlyMap<string, From>, to: (value: From) => string): Map<string, string> {
+  return new Map([...values].map(([name, value]) => [name, to(value)]))
 }
 
 /** Epochs of one partition, as `epoch startOffset` lines. */

@@ -63,6 +63,12 @@ export interface MoveTarget {
   /** What the folder of before is called then, in its own directory. */
   readonly deletedFolder: string
   onSwitched(): void
+  /** From here on a start that finds a log in `folder` takes it for the partition's. Durable when it resolves. */
+  prepare(): Promise<void>
+  /** A log in `folder` is one that moved there, if the log's own directory says so too. Durable when it resolves. */
+  noteArrival(): Promise<void>
+  /** What `prepare` said is no more so. Durable when it resolves. */
+  takeBack(): Promise<void>
   /** Makes it durable that the folder of before is deleted. */
   confirm(): Promise<void>
 }
@@ -798,19 +804,28 @@ export class LocalLog implements PartitionLog {
    * one's, fails with; in the first case nothing has changed.
    *
    * No sync, truncation or retention comes between, so that nothing is told durable that only one of the two has: a crash at
-   * any step leaves a whole one, or two that both have all that was told durable. `move.onSwitched` is called in the turn of the
-   * switch; the files of before are those of nobody then, in a folder that is called `move.deletedFolder`.
+   * any step leaves a whole one, or two that both have all that was told durable, of which the notes say which one goes on.
+   * `move.onSwitched` is called in the turn of the switch; the files of before are those of nobody then, in a folder that is
+   * called `move.deletedFolder`.
    */
   async moveInto(copy: LocalLog, move: MoveTarget): Promise<boolean> {
     return await this.#mutex.run(async () => {
       this.#requireOnline()
-      const prepared = await copy.#exclusive(async () => {
-        if (!this.#isSameAs(copy)) return false
-        await copy.#becomeDurable(move)
-        return this.#switchInto(copy, move)
-      })
-      if (prepared) await this.#confirmSwitch(copy, move)
-      return prepared
+      if (!this.#isSameAs(copy)) return false
+      await move.prepare()
+      let isSwitched = false
+      try {
+        isSwitched = await copy.#exclusive(async () => {
+          if (!this.#isSameAs(copy)) return false
+          await copy.#becomeDurable(move)
+          return this.#switchInto(copy, move)
+        })
+      } finally {
+        // The copy may be found under the partition's name, whatever became of it: before anything more is told durable here.
+        if (!isSwitched) await move.takeBack()
+      }
+      if (isSwitched) await this.#confirmSwitch(copy, move)
+      return isSwitched
     })
   }
 
@@ -823,12 +838,12 @@ export class LocalLog implements PartitionLog {
   }
 
   /** A copy: all on disk, under the name that a start takes for the partition's. */
-  async #becomeDurable({ host, folder }: MoveTarget): Promise<void> {
+  async #becomeDurable({ host, folder, noteArrival }: MoveTarget): Promise<void> {
     const { platform, scheduler } = this.#environment
     const target = this.#logEndOffset
     await scheduler.run('log', () => this.#syncEverything())
     this.#flusher.moveTo(target)
-    await Promise.all([host.saveRecoveryPoints(), host.saveLogStarts(), host.saveCleanedOffsets()])
+    await Promise.all([host.saveRecoveryPoints(), host.saveLogStarts(), host.saveCleanedOffsets(), noteArrival()])
     this.#store.rename(folder)
     await platform.files.syncDirectory(host.path)
   }
@@ -842,8 +857,8 @@ export class LocalLog implements PartitionLog {
     try {
       this.#store.rename(deletedFolder)
     } catch (error) {
-      copy.#store.rename(copyFolder)
       this.#fail(error)
+      copy.#store.rename(copyFolder)
       return false
     }
     this.#mirror = undefined

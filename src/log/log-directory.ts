@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import { type BrokerEpoch, type Offset, partitionName, type TopicPartition, type Uuid } from '../base/index.ts'
 import type { TopicConfig } from '../config/index.ts'
-import { type DirectoryLock, type Files, hasRoomFor, replaceFile } from '../platform/index.ts'
+import { type DirectoryLock, FileError, type Files, hasRoomFor, isOutOfFiles, replaceFile } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { forEachBounded } from './bounded.ts'
 import {
@@ -9,11 +9,9 @@ import {
   highWatermarkFile,
   logStartFile,
   moveFile,
-  readMoves,
   readOffsets,
   readPartitionMetadata,
   recoveryPointFile,
-  writeMoves,
   writeOffsets,
 } from './checkpoint-files.ts'
 import { Coalesced } from './coalesced.ts'
@@ -21,6 +19,7 @@ import type { LogEnvironment, LogHost } from './environment.ts'
 import { StorageError, storageErrorOf } from './errors.ts'
 import { type LoadedLog, LocalLog, type MoveTarget } from './local-log.ts'
 import { type MetaProperties, readMetaProperties } from './meta-properties.ts'
+import { MoveNotes } from './move-notes.ts'
 import { loadPartition } from './partition-loader.ts'
 import { ProducerState } from './producer-state.ts'
 import { Removals } from './removals.ts'
@@ -39,6 +38,17 @@ interface LoadHint {
   readonly highWatermark: Offset
   readonly cleanedOffset: Offset
   readonly config: TopicConfig
+  /** Of the log that was there, if one was. */
+  readonly topicId?: Uuid | undefined
+}
+
+/** A partition whose folder is damaged. */
+interface FaultyPartition {
+  readonly error: StorageError
+  /** Undefined where nothing says it. */
+  readonly topicId: Uuid | undefined
+  /** It must outlive this run. */
+  readonly recoveryPoint: Offset
 }
 
 export interface LogDirectoryEvents {
@@ -58,7 +68,7 @@ export interface LogDirectoryEvents {
  *     log-start-offset-checkpoint           where it isn't 0
  *     replication-offset-checkpoint         high watermarks
  *     cleaner-offset-checkpoint             where the last compaction ended, for compacted topics
- *     log-move-checkpoint                   which copies elsewhere are of partitions here, that move there, or have
+ *     log-move-checkpoint                   which partitions move from here, and to here, and have moved from here
  *     <topic>-<partition>/                  a partition
  *     <topic>-<partition>.<id>-future/      a copy, of a partition that moves here from another directory
  *     <topic>-<partition>.<uuid>-delete/    deleted, to be removed
@@ -75,16 +85,12 @@ export class LogDirectory implements LogHost {
   readonly logs = new Map<string, LocalLog>()
   /** Copies of partitions that move here, by partition name. */
   readonly copies = new Map<string, LocalLog>()
-  /**
-   * For each partition of here that moves, or has moved, its copy in the other directory, by the id that is in its folder's name. Of one that
-   * has moved it is kept for as long as there is no other log of it here: the metadata may not know yet.
-   */
-  readonly #moves = new Map<string, string>()
-  /** Partitions whose folder is damaged, with why. */
-  readonly faults = new Map<string, StorageError>()
+  readonly moves = new MoveNotes()
+  /** Partitions whose folder is damaged, or may be outdated; none of them is in `logs`. */
+  readonly faults = new Map<string, FaultyPartition>()
+  /** Logs that may be outdated: used by nobody, and the checkpoints still speak of them. */
+  readonly #withheld = new Map<string, LocalLog>()
   #reopening: ReadonlySet<string> = new Set()
-  /** Recovery points of damaged partitions: they must outlive this run. */
-  readonly #faultyRecoveryPoints = new Map<string, Offset>()
   readonly #recoveryPoints: Coalesced
   readonly #logStarts: Coalesced
   readonly #highWatermarks: Coalesced
@@ -94,6 +100,7 @@ export class LogDirectory implements LogHost {
   readonly #deletions: Coalesced
   readonly #removals: Removals
   #error: StorageError | undefined
+  #syncFailed = false
   #savedRecoverySum = 0
   #savedWatermarkSum = 0
 
@@ -120,7 +127,7 @@ export class LogDirectory implements LogHost {
     )
     this.#highWatermarks = this.#offsets(highWatermarkFile, () => this.#collect((log) => log.highWatermark))
     this.#cleanedOffsets = this.#offsets(cleanerFile, () => this.#collect((log) => log.cleanedOffset))
-    this.#storedMoves = this.#checkpoint(moveFile, (files) => writeMoves(files, this.path, this.#moves))
+    this.#storedMoves = this.#checkpoint(moveFile, (files) => this.moves.write(files, this.path))
     this.#deletions = new Coalesced(async () => {
       await options.environment.platform.files.syncDirectory(this.path)
       await Promise.all([this.#recoveryPoints.run(), this.#logStarts.run(), this.#highWatermarks.run()])
@@ -157,12 +164,12 @@ export class LogDirectory implements LogHost {
     const markerText = await files.readFile(marker, 64 * 1024)
     const isClean = markerText !== undefined
     this.cleanBrokerEpoch = brokerEpochOf(markerText)
-    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets, moves] = await Promise.all([
+    const [recoveryPoints, logStarts, highWatermarks, cleanedOffsets] = await Promise.all([
       readOffsets(files, this.path, recoveryPointFile),
       readOffsets(files, this.path, logStartFile),
       readOffsets(files, this.path, highWatermarkFile),
       readOffsets(files, this.path, cleanerFile),
-      readMoves(files, this.path),
+      this.moves.read(files, this.path),
     ])
     await this.#loadAll(isClean, (name) => ({
       recoveryPoint: recoveryPoints.get(name) ?? 0,
@@ -181,7 +188,6 @@ export class LogDirectory implements LogHost {
     if (![...logStarts.keys()].every(isKnown)) await this.saveLogStarts()
     if (![...highWatermarks.keys()].every(isKnown)) await this.saveHighWatermarks()
     if (![...cleanedOffsets.keys()].every(isKnown)) await this.saveCleanedOffsets()
-    for (const [name, copy] of moves) this.#moves.set(name, copy)
     if (this.logs.size > 0) this.#logger.info({ partitions: this.logs.size, clean: isClean }, 'logs loaded')
   }
 
@@ -208,8 +214,8 @@ export class LogDirectory implements LogHost {
       } catch (error) {
         // What was read is wrong: this partition's trouble. What could not be read is the whole directory's.
         if (!(error instanceof StorageError) || error.cause !== undefined) throw storageErrorOf(error, this.path)
-        this.faults.set(name, error)
-        this.#faultyRecoveryPoints.set(name, hint.recoveryPoint)
+        const topicId = (await this.#topicIdOf(name)) ?? hint.topicId
+        this.faults.set(name, { error, topicId, recoveryPoint: hint.recoveryPoint })
         this.#logger.error({ partition: name, error }, 'partition is damaged')
       }
     })
@@ -248,6 +254,16 @@ export class LogDirectory implements LogHost {
     }
     const loaded = await loadPartition({ ...hint, environment: this.#environment, directory, isClean })
     this.#add(name, topicId, loaded, hint.config, hint.cleanedOffset)
+  }
+
+  /** Of a partition that is damaged, as far as its folder says. */
+  async #topicIdOf(name: string): Promise<Uuid | undefined> {
+    try {
+      return await readPartitionMetadata(this.#environment.platform.files, join(this.path, name))
+    } catch (error) {
+      if (error instanceof StorageError) return undefined
+      throw storageErrorOf(error, this.path)
+    }
   }
 
   #add(name: string, topicId: Uuid, loaded: LoadedLog, config: TopicConfig, cleanedOffset = -1): LocalLog {
@@ -299,23 +315,27 @@ export class LogDirectory implements LogHost {
 
   /** A partition of here moves into `copy`: that one, and none of before, is gone on with at a start. Durable when it resolves. */
   async noteMove(name: string, copy: LocalLog): Promise<void> {
-    this.#moves.set(name, copyId(copy))
-    await this.#storedMoves.run()
+    this.moves.moves(name, copyId(copy))
+    await this.saveMoves()
   }
 
-  /** The partition, if it is here, moves no more. Durable when it resolves. */
-  async forgetMove(name: string): Promise<void> {
-    if (this.#moves.delete(name)) await this.#storedMoves.run()
-  }
-
-  /** A copy of the partition was noted, be it gone. Without a log here: it has moved to another directory. */
-  hasMove(name: string): boolean {
-    return this.#moves.has(name)
+  /** Makes durable what `moves` holds. */
+  async saveMoves(): Promise<void> {
+    if (!this.moves.isStored) await this.#storedMoves.run()
   }
 
   /** Whether `copy` was noted. */
   movesInto(name: string, copy: LocalLog): boolean {
-    return this.#moves.get(name) === copyId(copy)
+    return this.moves.departureOf(name)?.copy === copyId(copy)
+  }
+
+  /** Takes a log out of use that may be outdated. */
+  withhold(name: string, error: StorageError): void {
+    const log = this.logs.get(name)!
+    this.#withheld.set(name, log)
+    this.logs.delete(name)
+    this.faults.set(name, { error, topicId: log.topicId, recoveryPoint: log.recoveryPoint })
+    this.#logger.error({ partition: name, error }, 'log of a partition may be outdated')
   }
 
   /** Takes a copy out of use. Durable when it resolves. */
@@ -342,6 +362,7 @@ export class LogDirectory implements LogHost {
   moveOf(copy: LocalLog, from: LogDirectory): MoveTarget {
     const name = partitionName(copy.topic, copy.partition)
     const deletedFolder = from.#deletedFolder(name)
+    const id = copyId(copy)
     return {
       host: this,
       folder: join(this.path, name),
@@ -351,7 +372,22 @@ export class LogDirectory implements LogHost {
         this.copies.delete(name)
         this.logs.set(name, from.logs.get(name)!)
         from.logs.delete(name)
-        this.#moves.delete(name)
+        this.moves.forget(name)
+      },
+      prepare: async () => {
+        from.moves.switches(name, id, this.directoryId)
+        await from.saveMoves()
+      },
+      noteArrival: async () => {
+        // Where it was before it went to `from`: that is over.
+        if (this.moves.departureOf(name) !== undefined) this.moves.hasMoved(name)
+        this.moves.arrives(name, id, from.directoryId)
+        await this.saveMoves()
+      },
+      takeBack: async () => {
+        this.moves.hasArrived(name)
+        from.moves.moves(name, id)
+        await from.saveMoves()
       },
       confirm: () => from.#forgetMoved(deletedFolder),
     }
@@ -376,7 +412,7 @@ export class LogDirectory implements LogHost {
       this.#logStarts.run(),
       this.#highWatermarks.run(),
       this.#cleanedOffsets.run(),
-      this.#storedMoves.run(),
+      this.saveMoves(),
     ])
   }
 
@@ -399,21 +435,39 @@ export class LogDirectory implements LogHost {
     this.#removals.add(delayMs, () => files.removeTree(renamed))
   }
 
+  /** `delete`, of a log in whose place there is one in another directory. */
+  async supersede(name: string): Promise<void> {
+    if (this.moves.departureOf(name) === undefined) await this.noteElsewhere(name)
+    await this.#delete(name, 0)
+    this.moves.hasArrived(name)
+    await this.noteElsewhere(name)
+  }
+
+  /** The partition is in another directory, whatever the metadata says. Durable when it resolves. */
+  async noteElsewhere(name: string): Promise<void> {
+    this.moves.hasMoved(name)
+    await this.saveMoves()
+  }
+
   /** Takes a partition out of use; its folder is removed after `delayMs`. Durable when it resolves. */
   async delete(name: string, delayMs: number): Promise<void> {
+    await this.#delete(name, delayMs)
+    this.moves.forget(name)
+    await this.saveMoves()
+  }
+
+  async #delete(name: string, delayMs: number): Promise<void> {
     const { files } = this.#environment.platform
-    const log = this.logs.get(name)
+    const log = this.logs.get(name) ?? this.#withheld.get(name)
     const wasOnDisk = this.faults.has(name) || log?.hasFiles === true
     this.logs.delete(name)
     this.faults.delete(name)
-    this.#faultyRecoveryPoints.delete(name)
-    const moved = this.#moves.delete(name)
+    this.#withheld.delete(name)
     await log?.abandon()
     const directory = join(this.path, name)
     try {
       if (wasOnDisk) await this.#removeFolder(directory, name, delayMs)
       else if (log?.hasFolder !== false) await files.removeTree(directory)
-      if (moved) await this.#storedMoves.run()
       if (!wasOnDisk) return
       if (log === undefined || log.cleanedOffset >= 0) await this.#cleanedOffsets.run()
     } catch (error) {
@@ -429,6 +483,7 @@ export class LogDirectory implements LogHost {
   }
 
   fail(error: StorageError): void {
+    this.#noteFault(error)
     if (this.#error !== undefined) return
     this.#error = error
     this.#logger.error({ error, partitions: this.logs.size }, 'log directory is offline')
@@ -478,6 +533,7 @@ export class LogDirectory implements LogHost {
   *#all(): Iterable<LocalLog> {
     yield* this.logs.values()
     yield* this.copies.values()
+    yield* this.#withheld.values()
   }
 
   #offsets(file: string, collect: () => ReadonlyMap<string, Offset>): Coalesced {
@@ -499,7 +555,7 @@ export class LogDirectory implements LogHost {
 
   #collectRecoveryPoints(): Map<string, Offset> {
     const points = this.#collect((log) => log.recoveryPoint)
-    for (const [name, offset] of this.#faultyRecoveryPoints) points.set(name, offset)
+    for (const [name, { recoveryPoint }] of this.faults) points.set(name, recoveryPoint)
     return points
   }
 
@@ -525,8 +581,13 @@ export class LogDirectory implements LogHost {
   get canReopen(): boolean {
     return (
       (this.#error?.isDiskFull === true || this.#error?.isOutOfFiles === true) &&
+      !this.#syncFailed &&
       ![...this.#all()].some((log) => log.syncFailed)
     )
+  }
+
+  #noteFault({ cause }: StorageError): void {
+    if (cause instanceof FileError && cause.operation === 'sync' && !isOutOfFiles(cause)) this.#syncFailed = true
   }
 
   /** Removes the copies: they may be what filled the disk, and what they are made of is there. */
@@ -549,6 +610,9 @@ export class LogDirectory implements LogHost {
     this.#reopening = new Set([...this.logs.keys(), ...this.faults.keys()])
     try {
       await this.#reopen()
+    } catch (error) {
+      this.#noteFault(storageErrorOf(error, this.path))
+      throw error
     } finally {
       this.#reopening = new Set()
     }
@@ -557,20 +621,26 @@ export class LogDirectory implements LogHost {
   async #reopen(): Promise<void> {
     const before = new Map(this.logs)
     const faultsBefore = new Map(this.faults)
-    for (const log of before.values()) await log.abandon()
+    for (const log of [...before.values(), ...this.#withheld.values()]) await log.abandon()
     this.logs.clear()
     this.faults.clear()
     try {
       await this.#loadAll(false, (name) => {
-        const log = before.get(name)
+        const log = before.get(name) ?? this.#withheld.get(name)
+        const fault = faultsBefore.get(name)
         return {
-          recoveryPoint: log?.recoveryPoint ?? this.#faultyRecoveryPoints.get(name) ?? 0,
+          topicId: log?.topicId ?? fault?.topicId,
+          recoveryPoint: log?.recoveryPoint ?? fault?.recoveryPoint ?? 0,
           logStartOffset: log?.logStartOffset ?? -1,
           highWatermark: log?.highWatermark ?? -1,
           cleanedOffset: log?.cleanedOffset ?? -1,
           config: log?.config ?? this.#defaultConfig,
         }
       })
+      // None has switched: a log that is here is the partition's, and is about to go on.
+      for (const name of this.logs.keys()) if (!this.#withheld.has(name)) this.moves.settle(name)
+      const { files } = this.#environment.platform
+      if (!this.moves.isStored) await this.moves.write(files, this.path)
     } catch (error) {
       for (const log of this.logs.values()) await log.abandon()
       this.logs.clear()
@@ -578,6 +648,9 @@ export class LogDirectory implements LogHost {
       this.faults.clear()
       for (const [name, fault] of faultsBefore) this.faults.set(name, fault)
       throw error
+    }
+    for (const name of [...this.#withheld.keys()]) {
+      if (this.logs.has(name)) this.withhold(name, faultsBefore.get(name)!.error)
     }
     for (const [name, log] of before) {
       if (this.logs.has(name) || this.faults.has(name)) continue

@@ -124,7 +124,7 @@ export interface LogManager {
   partitions(): readonly TopicPartition[]
   /**
    * Opens a log, or makes an empty one: where `move` said, else in `directoryId`, else where the fewest are. One of another topic id under
-   * the same name, in whichever directory, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or
+   * the same name, in whichever directory, damaged or not, is deleted first. Throws `StorageError`: no directory is online, or the partition's is not, or
    * its folder is damaged, or it may be in a directory that could not be opened.
    */
   getOrCreate(spec: LogSpec): Promise<PartitionLog>
@@ -133,7 +133,10 @@ export interface LogManager {
    * here yet will be made there.
    */
   move(topic: string, partition: number, path: string): Promise<MoveAnswer>
-  /** Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. */
+  /**
+   * Takes a partition out of use for ever, damaged or not; nothing happens when there is none. Durable when it resolves. Rejects when
+   * a directory fails; from the others it is gone all the same.
+   */
   delete(topic: string, partition: number): Promise<void>
   /** By topic, from now on; others keep theirs. Costs a look at every log. */
   updateTopicConfigs(configs: ReadonlyMap<string, TopicConfig>): void
@@ -202,6 +205,8 @@ class DirectoryLogManager implements LogManager {
   /** Names of partitions that were asked for, and may be in a directory that could not be opened. */
   readonly #missing = new Set<string>()
   #cleanerBackoffMs: number
+  /** By partition name, the topic that was asked for last: what else there is of the name is of one that was deleted. */
+  readonly #topicIds = new Map<string, Uuid>()
   /** Creation and deletion of one partition come one after the other. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #clusterId = ''
@@ -361,18 +366,13 @@ class DirectoryLogManager implements LogManager {
 
   get(topic: string, partition: number): PartitionLog | undefined {
     const name = partitionName(topic, partition)
-    for (const { logs, faults } of this.#directories) {
-      const log = logs.get(name)
-      if (log !== undefined) return log
-      if (faults.has(name)) return undefined
-    }
-    return undefined
+    return this.#holderOf(name)?.logs.get(name)
   }
 
   faultOf(topic: string, partition: number): StorageError | undefined {
     const name = partitionName(topic, partition)
     const holder = this.#holderOf(name)
-    return holder?.error ?? (holder?.logs.has(name) ? undefined : holder?.faults.get(name))
+    return holder?.error ?? (holder?.logs.has(name) ? undefined : holder?.faults.get(name)?.error)
   }
 
   partitions(): readonly TopicPartition[] {
@@ -387,28 +387,31 @@ class DirectoryLogManager implements LogManager {
   getOrCreate(spec: LogSpec): Promise<PartitionLog> {
     const name = partitionName(spec.topic, spec.partition)
     return this.#inTurn(name, async () => {
+      this.#topicIds.set(name, spec.topicId)
       this.#checkReopened(name)
-      const holder = this.#holderOf(name, spec.topicId)
+      const holder =
+        this.#directories.find(({ logs }) => logs.get(name)?.topicId === spec.topicId) ??
+        this.#directories.find((directory) => mayHold(directory, name, spec))
       if (holder?.error !== undefined) throw holder.error
       const present = holder?.logs.get(name)
-      if (holder !== undefined && present?.topicId === spec.topicId) {
+      if (holder !== undefined && present !== undefined) {
         // A fault of another directory, which it has told, is none of this log.
-        await this.#discardOthers(name, spec.topicId).catch(() => {})
+        await this.#discardOthers(name, spec).catch(() => {})
         present.updateConfig(spec.config)
         await this.#moves.resume(present, holder)
         this.#listener?.onPlaced(present, holder.directoryId)
         return present
       }
-      const damaged = this.#directories.find(({ faults }) => faults.has(name))
-      if (damaged !== undefined) throw damaged.faults.get(name)
+      if (holder !== undefined) throw holder.faults.get(name)?.error
       const assigned = this.#directories.find(({ directoryId }) => directoryId === spec.directoryId)
       this.#checkCanBeNew(name, spec, assigned)
-      await this.#moves.end(name)
-      await this.#discardOthers(name, spec.topicId)
+      await this.#moves.forget(name)
+      await this.#discardOthers(name, spec)
       const preferred = this.#preferred.get(name)
       this.#preferred.delete(name)
       const directory = this.#directories.find(({ path, isOnline }) => path === preferred && isOnline)
       const home = directory ?? (assigned?.isOnline ? assigned : this.#emptiest())
+      if (assigned?.isOnline && home !== assigned) await assigned.noteElsewhere(name)
       const log = home.create(spec.topic, spec.topicId, spec.partition, spec.config)
       this.#listener?.onPlaced(log, home.directoryId)
       return log
@@ -427,7 +430,10 @@ class DirectoryLogManager implements LogManager {
    * without records has nothing on disk, so that only the metadata tells it from one that is missing.
    */
   #checkCanBeNew(name: string, { isNew, directoryId }: LogSpec, assigned: LogDirectory | undefined): void {
-    const mayBeElsewhere = assigned === undefined || assigned.hasMove(name) || this.#moves.isCopied(name)
+    // Anywhere else it could not be told, after a restart, from one that is still there.
+    if (isNew !== true && assigned?.error !== undefined) throw assigned.error
+    const mayBeElsewhere =
+      assigned === undefined || assigned.moves.departureOf(name) !== undefined || this.#moves.isCopied(name)
     if (this.#unopened.size > 0 && isNew !== true && mayBeElsewhere) {
       this.#missing.add(name)
       throw missingLog(name, [...this.#unopened.keys()])
@@ -441,13 +447,19 @@ class DirectoryLogManager implements LogManager {
     )
   }
 
-  async #discardOthers(name: string, newTopicId: Uuid): Promise<void> {
+  /** What is of another topic goes; where that is in a directory that failed, at the latest when the directory is back. */
+  async #discardOthers(name: string, spec: LogSpec): Promise<void> {
     for (const directory of this.#directories) {
       const log = directory.logs.get(name)
-      if (log === undefined || log.topicId === newTopicId) continue
-      const { topic, topicId } = log
-      this.#environment.logger.info({ topic, topicId, newTopicId }, 'log of a deleted topic discarded')
-      await directory.delete(name, log.config.fileDeleteDelayMs)
+      const found = log ?? directory.faults.get(name)
+      if (found === undefined || mayHold(directory, name, spec)) continue
+      const { topic, topicId: newTopicId } = spec
+      const { isOnline } = directory
+      this.#environment.logger.info({ topic, topicId: found.topicId, newTopicId }, 'log of a deleted topic discarded')
+      const { fileDeleteDelayMs } = log?.config ?? spec.config
+      await directory.delete(name, fileDeleteDelayMs).catch((error: unknown) => {
+        if (isOnline) throw error
+      })
     }
   }
 
@@ -486,12 +498,17 @@ class DirectoryLogManager implements LogManager {
   delete(topic: string, partition: number): Promise<void> {
     const name = partitionName(topic, partition)
     return this.#inTurn(name, async () => {
-      await this.#moves.end(name)
+      const failures: unknown[] = []
+      await this.#moves.forget(name).catch((error) => failures.push(error))
       this.#preferred.delete(name)
       this.#missing.delete(name)
-      for (let holder = this.#holderOf(name); holder !== undefined; holder = this.#holderOf(name)) {
-        await holder.delete(name, holder.logs.get(name)?.config.fileDeleteDelayMs ?? 0)
+      this.#topicIds.delete(name)
+      for (const directory of this.#directories) {
+        const log = directory.logs.get(name)
+        if (log === undefined && !directory.faults.has(name)) continue
+        await directory.delete(name, log?.config.fileDeleteDelayMs ?? 0).catch((error) => failures.push(error))
       }
+      if (failures.length > 0) throw failures[0]
     })
   }
 
@@ -556,11 +573,12 @@ class DirectoryLogManager implements LogManager {
   }
 
   /**
-   * Where the partition is: its log of `topicId`, or of any topic, before a damaged folder of it. There is one, but where a
-   * directory came back that was away when a topic was made anew.
+   * Where the partition is: its log of the topic that was asked for, or of any topic, before a damaged folder of it. There is one,
+   * but where a directory came back that was away when a topic was made anew.
    */
-  #holderOf(name: string, topicId?: Uuid): LogDirectory | undefined {
+  #holderOf(name: string): LogDirectory | undefined {
     const directories = this.#directories
+    const topicId = this.#topicIds.get(name)
     return (
       directories.find(({ logs }) => logs.has(name) && logs.get(name)?.topicId === topicId) ??
       directories.find(({ logs }) => logs.has(name)) ??
@@ -585,10 +603,25 @@ class DirectoryLogManager implements LogManager {
       await this.#moves.leave(directory)
       if (!(await directory.hasRoom())) continue
       await directory.reopen()
-      await this.#moves.settleReopened(directory)
+      await this.#settleReopened(directory)
       this.#countOffline()
       this.#listener?.onDirectoryOnline(directory.path)
     }
+  }
+
+  /** What was put in place of its logs meanwhile stays, and what is of topics that were deleted goes. */
+  async #settleReopened(directory: LogDirectory): Promise<void> {
+    const topicIdOf = (name: string) => directory.logs.get(name)?.topicId ?? directory.faults.get(name)?.topicId
+    const isOfDeleted = (name: string) => topicIdOf(name) !== (this.#topicIds.get(name) ?? topicIdOf(name))
+    const isReplaced = (name: string) =>
+      this.#directories.some((other) => other !== directory && other.logs.get(name)?.topicId === topicIdOf(name))
+    const settled = [...directory.logs.keys(), ...directory.faults.keys()].map((name) =>
+      this.#inTurn(name, async () => {
+        if (isOfDeleted(name)) await directory.delete(name, 0)
+        else if (directory.logs.has(name) && isReplaced(name)) await directory.supersede(name)
+      }),
+    )
+    await Promise.all(settled)
   }
 
   async #onEachOnline(work: (directory: LogDirectory) => Promise<void>): Promise<void> {
@@ -632,6 +665,16 @@ function checkOwner({ path, meta }: Claim, clusterId: string, nodeId: number): v
   if (meta === undefined) return
   if (meta.clusterId !== clusterId) throw new ClusterIdMismatchError('cluster.id', path, meta.clusterId, clusterId)
   if (meta.nodeId !== nodeId) throw new ClusterIdMismatchError('node.id', path, String(meta.nodeId), String(nodeId))
+}
+
+/**
+ * What the directory has under the name, a log or a damaged folder, may be of the topic. Not one that nothing tells the
+ * topic of, where the partition came after the start: of that one, the directory knows.
+ */
+function mayHold({ logs, faults }: LogDirectory, name: string, { topicId, isNew }: LogSpec): boolean {
+  const found = logs.get(name) ?? faults.get(name)
+  if (found === undefined) return false
+  return found.topicId === undefined ? isNew !== true : found.topicId === topicId
 }
 
 function missingLog(name: string, paths: readonly string[]): StorageError {

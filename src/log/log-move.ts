@@ -111,7 +111,7 @@ export class LogMove {
     const name = `${this.#log.topic}-${this.#log.partition}`
     if (await this.target.isNameTaken(name))
       throw new Error(`Directory ${this.target.path} has a folder ${name} already`)
-    if (!this.#source.movesInto(name, this.#copy)) await this.#source.noteMove(name, this.#copy)
+    await this.#source.noteMove(name, this.#copy)
     const { signal } = this.#aborter
     for (let switches = 0; switches < maxSwitches; ) {
       signal.throwIfAborted()
@@ -125,12 +125,25 @@ export class LogMove {
       }
       switches++
       if (await this.#log.moveInto(this.#copy, this.target.moveOf(this.#copy, this.#source))) {
-        await this.#source.saveCheckpoints().catch(() => {}) // its own fault, which it has told
+        await this.#noteSwitched(name)
         return
       }
       this.#log.mirrorTo(undefined)
     }
     throw new Error('The log changed too often')
+  }
+
+  /**
+   * The source's note comes last: a log that is noted to have come from there is believed by it. Its checkpoints speak no more of the log in
+   * any case. Each directory tells of its faults itself.
+   */
+  async #noteSwitched(name: string): Promise<void> {
+    const isNoted = await this.target.saveMoves().then(
+      () => true,
+      () => false,
+    )
+    if (isNoted) this.#source.moves.hasMoved(name)
+    await this.#source.saveCheckpoints().catch(() => {})
   }
 
   /** Bytes that were copied; 'all': the copy has everything, and gets what is appended from here on. */

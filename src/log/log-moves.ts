@@ -5,6 +5,7 @@ import type { LocalLog } from './local-log.ts'
 import type { LogDirectory } from './log-directory.ts'
 import type { PartitionCopy } from './log-manager.ts'
 import { LogMove, type MoveOutcome } from './log-move.ts'
+import { settleLogs } from './move-settlement.ts'
 import { Mutex } from './mutex.ts'
 
 /**
@@ -26,6 +27,12 @@ export type MoveAnswer =
  * The directory of a log that moves notes which copy it moves into, and forgets it when the log is deleted or is to be elsewhere:
  * that the copy's own directory has failed by then, and comes back with it later, changes nothing. A start goes on with what is
  * noted, and with nothing else.
+ *
+ * Each of these is durable before the next: the log's directory notes the copy; all is copied; it notes that the copy may be in
+ * the log's place, and where; the copy's directory notes whence it came; the copy gets the partition's name; the log's folder loses it;
+ * the log goes on in the copy; the copy's directory forgets, and then the log's notes that it has moved. When the switch
+ * fails the log's directory takes its note back before the log goes on. So a start that sees one of the two directories knows whether
+ * the other one may have what was told durable since.
  */
 export class LogMoves {
   readonly #environment: LogEnvironment
@@ -61,27 +68,11 @@ export class LogMoves {
   }
 
   /**
-   * At the start. A partition that is in two directories was at the switch when the run before ended, or was made anew while one
-   * of them was not in `log.dirs`: both have all that was told durable, or one was left behind, and the one that was appended to
-   * last stays.
-   * Two of one name and different topics both stay: who knows the topics says which. A copy that no log of here moves into goes.
-   * `knowsAll`: no directory is missing, in which the partition of a copy might be.
+   * At the start: of each partition one log is left, the right one, or none that can be used where that is in doubt; see
+   * `settleLogs`. A copy that no log of here moves into goes. `knowsAll`: no directory is missing, in which the partition of a copy might be.
    */
   async settle(knowsAll: boolean): Promise<void> {
-    for (const directory of this.#directories) {
-      for (const [name, log] of [...directory.logs]) {
-        const other = this.#directories.find(
-          ({ logs }) => logs !== directory.logs && logs.get(name)?.topicId === log.topicId,
-        )
-        if (other === undefined) continue
-        const outdated = isBehind(other.logs.get(name)!, log) ? other : directory
-        this.#environment.logger.warn(
-          { partition: name, removedFrom: outdated.path },
-          'partition is in two directories',
-        )
-        await outdated.delete(name, 0)
-      }
-    }
+    await settleLogs({ directories: this.#directories, knowsAll, logger: this.#environment.logger })
     for (const directory of this.#directories) {
       for (const [name, copy] of [...directory.copies]) {
         const isNoted = this.#directories.some((holder) => {
@@ -92,17 +83,9 @@ export class LogMoves {
         const isOnlyOne = this.#directories.find(({ copies }) => copies.has(name)) === directory
         if ((isNoted || isUnknown) && isOnlyOne) continue
         this.#environment.logger.info({ partition: name, directory: directory.path }, 'copy of a partition discarded')
-        await directory.discardCopy(name)
+        await directory.discardCopy(name).catch(() => {}) // the directory has told
       }
     }
-  }
-
-  /** A directory came back while the node runs: what was put in place of its logs meanwhile stays. */
-  async settleReopened(directory: LogDirectory): Promise<void> {
-    const replaced = [...directory.logs.keys()].filter((name) =>
-      this.#directories.some((other) => other !== directory && other.logs.has(name)),
-    )
-    await Promise.all(replaced.map((name) => directory.delete(name, 0)))
   }
 
   /** There is a copy: the partition is somewhere. */
@@ -126,7 +109,7 @@ export class LogMoves {
     const name = nameOf(log)
     const move = this.#moves.get(name)
     if (move?.target === target) return 'moving'
-    if (move !== undefined || this.isCopied(name) || source.hasMove(name)) {
+    if (move !== undefined || this.isCopied(name) || source.moves.departureOf(name) !== undefined) {
       await this.end(name)
       // It was at the switch, or past it, when it was to be ended.
       const holder = this.#directories.find(({ logs }) => logs.get(name) === log)
@@ -178,11 +161,30 @@ export class LogMoves {
     discarded.catch(() => {}) // the directory has told
   }
 
-  /** Nothing of a move of the partition is left, but what it had come to. */
+  /** Nothing of a move of the partition is left, but what it had come to; that it has moved from a directory isn't forgotten. */
   async end(name: string): Promise<void> {
+    await this.#stop(name)
+    for (const directory of this.#directories) {
+      if (!directory.isOnline || directory.moves.departureOf(name) === undefined) continue
+      if (directory.logs.has(name)) directory.moves.forget(name)
+      else directory.moves.hasMoved(name)
+      await directory.saveMoves()
+    }
+  }
+
+  /** Nothing of any move of the partition is left, as if it had never been in any directory. */
+  async forget(name: string): Promise<void> {
+    await this.#stop(name)
+    for (const directory of this.#directories) {
+      if (!directory.isOnline) continue
+      directory.moves.forget(name)
+      await directory.saveMoves()
+    }
+  }
+
+  async #stop(name: string): Promise<void> {
     await this.#moves.get(name)?.stop()
     for (const directory of this.#directories) await directory.discardCopy(name)
-    for (const directory of this.#directories) if (directory.isOnline) await directory.forgetMove(name)
   }
 
   /** No copy is in `directory`, which failed, any more. */
@@ -201,10 +203,4 @@ export class LogMoves {
 
 function nameOf({ topic, partition }: LocalLog): string {
   return partitionName(topic, partition)
-}
-
-function isBehind(log: LocalLog, other: LocalLog): boolean {
-  if (log.latestEpoch !== other.latestEpoch) return log.latestEpoch < other.latestEpoch
-  if (log.logEndOffset !== other.logEndOffset) return log.logEndOffset < other.logEndOffset
-  return log.logStartOffset < other.logStartOffset
 }

@@ -1,6 +1,6 @@
 import { type BrokerId, messageOf, type Uuid } from '../base/index.ts'
 import type { AssignReplicasResult, Coordination, ReplicaAssignment } from '../coordination/index.ts'
-import { directoryOf } from '../metadata/index.ts'
+import { directoryOf, type MetadataDelta, type MetadataImage } from '../metadata/index.ts'
 import type { Timer, Timers } from '../platform/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 
@@ -11,16 +11,24 @@ const retryMs = 1000
 /**
  * Tells the controller in which of this broker's log directories its replicas are (KIP-858), so that it knows which ones fail
  * with a directory. One request at a time; what the metadata says already is not told.
+ *
+ * It remembers where each replica is, and looks again at whatever the metadata says anew: a request whose answer never came may
+ * still be acted on, by a controller of before too, after a later one was; and a replica that goes and comes back between two looks has
+ * no directory any more.
  */
 export class DirectoryAssignments {
   readonly #coordination: Pick<Coordination, 'image' | 'assignReplicas'>
   readonly #brokerId: BrokerId
   readonly #timers: Timers
   readonly #logger: Logger
-  /** The latest of each replica. */
-  readonly #pending = new Map<string, ReplicaAssignment>()
+  /** Where each replica of this broker is, as far as it was told. */
+  readonly #placed = new Map<string, ReplicaAssignment>()
+  /** Keys of those of which the metadata may say something else. */
+  readonly #due = new Set<string>()
   /** Of which a request failed, that may yet be acted on: what comes after it is told even if the metadata says it already. */
   readonly #uncertain = new Set<string>()
+  /** The controller keeps no directories, with the features that are finalized. */
+  #isUnsupported = false
   #timer: Timer | undefined
   #isAsking = false
   #isStopped = false
@@ -39,7 +47,22 @@ export class DirectoryAssignments {
 
   /** A replica is in `directory` from now on. */
   tell(topicId: Uuid, partition: number, directory: Uuid): void {
-    this.#pending.set(`${topicId}-${partition}`, { topicId, partition, directory })
+    const key = keyOf(topicId, partition)
+    this.#placed.set(key, { topicId, partition, directory })
+    this.#due.add(key)
+    this.#schedule(0)
+  }
+
+  /** The metadata has changed to `image`, which `coordination.image` is. */
+  applyDelta(delta: MetadataDelta, image: MetadataImage): void {
+    if (image.features !== delta.base.features) this.#isUnsupported = false
+    if (delta.isSnapshot) for (const key of [...this.#placed.keys()]) this.#lookAt(key)
+    for (const { topicId, partitions } of delta.deletedTopics.values()) {
+      for (const { partition } of partitions) this.#forget(keyOf(topicId, partition))
+    }
+    for (const [topicId, { partitions }] of delta.changedTopics) {
+      for (const partition of partitions) this.#lookAt(keyOf(topicId, partition))
+    }
     this.#schedule(0)
   }
 
@@ -48,8 +71,23 @@ export class DirectoryAssignments {
     this.#timer?.cancel()
   }
 
+  #lookAt(key: string): void {
+    const assignment = this.#placed.get(key)
+    if (assignment === undefined) return
+    const known = this.#knownOf(assignment)
+    if (known === undefined) this.#forget(key)
+    else if (known !== assignment.directory) this.#due.add(key)
+  }
+
+  #forget(key: string): void {
+    this.#placed.delete(key)
+    this.#due.delete(key)
+    this.#uncertain.delete(key)
+  }
+
   #schedule(delayMs: number): void {
-    if (this.#isAsking || this.#timer !== undefined || this.#pending.size === 0 || this.#isStopped) return
+    if (this.#isAsking || this.#timer !== undefined || this.#due.size === 0) return
+    if (this.#isUnsupported || this.#isStopped) return
     this.#timer = this.#timers.set(delayMs, () => {
       this.#timer = undefined
       void this.#tellAll()
@@ -59,21 +97,15 @@ export class DirectoryAssignments {
   async #tellAll(): Promise<void> {
     this.#isAsking = true
     let delayMs = 0
-    const news: [string, ReplicaAssignment][] = []
-    for (const [key, assignment] of this.#pending) {
-      if (news.length === maxAssignments) break
-      if (this.#isNews(key, assignment)) {
-        news.push([key, assignment])
-      } else {
-        this.#pending.delete(key)
-        this.#uncertain.delete(key)
-      }
-    }
+    const news = this.#takeNews()
+    const { features } = this.#coordination.image
     try {
       const result = await this.#told(news.map(([, assignment]) => assignment))
-      if (result.ok || result.reason === 'unsupported-version') {
+      const isNewer = this.#coordination.image.features !== features
+      this.#isUnsupported = !result.ok && result.reason === 'unsupported-version' && !isNewer
+      if (result.ok) {
         for (const [key, assignment] of news) {
-          if (this.#pending.get(key) === assignment) this.#pending.delete(key)
+          if (this.#placed.get(key) === assignment) this.#due.delete(key)
           this.#uncertain.delete(key)
         }
       } else {
@@ -81,7 +113,7 @@ export class DirectoryAssignments {
       }
     } catch (error) {
       this.#logger.warn({ replicas: news.length, error: messageOf(error) }, 'log directories not told, trying again')
-      for (const [key] of news) this.#uncertain.add(key)
+      for (const [key] of news) if (this.#placed.has(key)) this.#uncertain.add(key)
       delayMs = retryMs
     } finally {
       this.#isAsking = false
@@ -89,14 +121,31 @@ export class DirectoryAssignments {
     this.#schedule(delayMs)
   }
 
+  /** What one request is to say. */
+  #takeNews(): [string, ReplicaAssignment][] {
+    const news: [string, ReplicaAssignment][] = []
+    for (const key of this.#due) {
+      if (news.length === maxAssignments) break
+      const assignment = this.#placed.get(key)!
+      const known = this.#knownOf(assignment)
+      if (known === undefined) this.#forget(key)
+      else if (this.#uncertain.has(key) || known !== assignment.directory) news.push([key, assignment])
+      else this.#due.delete(key)
+    }
+    return news
+  }
+
   async #told(assignments: readonly ReplicaAssignment[]): Promise<AssignReplicasResult> {
     return assignments.length === 0 ? { ok: true, results: [] } : await this.#coordination.assignReplicas(assignments)
   }
 
-  /** Not of a topic that is gone, or a replica that isn't this broker's any more. */
-  #isNews(key: string, { topicId, partition, directory }: ReplicaAssignment): boolean {
+  /** Undefined: the topic is gone, or the replica isn't this broker's any more. */
+  #knownOf({ topicId, partition }: ReplicaAssignment): Uuid | undefined {
     const found = this.#coordination.image.topics.byId(topicId)?.partitions[partition]
-    if (!found?.replicas.includes(this.#brokerId)) return false
-    return this.#uncertain.has(key) || directoryOf(found, this.#brokerId) !== directory
+    return found?.replicas.includes(this.#brokerId) ? directoryOf(found, this.#brokerId) : undefined
   }
+}
+
+function keyOf(topicId: Uuid, partition: number): string {
+  return `${topicId}-${partition}`
 }

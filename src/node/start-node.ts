@@ -235,6 +235,7 @@ class Node implements RunningNode {
       logger,
     })
     this.#stops.push(async () => assignments.stop())
+    coordination.onMetadata((delta, image) => assignments.applyDelta(delta, image))
     logs.setListener({
       onDirectoryOffline: (path, error) => logger.error({ path, error: error.message }, 'log directory offline'),
       onDirectoryOnline: (path) => {

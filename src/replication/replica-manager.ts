@@ -225,11 +225,11 @@ export class ReplicaManager implements ReplicaService {
   }
 
   async #openLog(name: string, topic: string, hosted: Hosted, before?: Promise<void>): Promise<void> {
-    if (this.#hosted.get(name) !== hosted) return // deleted or moved away before its turn came
     const { logs, logger, localId } = this.#options
     const { topicId, config, image, isNew } = hosted
     try {
       await before
+      if (this.#hosted.get(name) !== hosted) return // deleted or moved away before its turn came
       const directoryId = directoryOf(image, localId)
       const log = await logs.getOrCreate({ topic, topicId, partition: image.partition, config, isNew, directoryId })
       this.#onOpened(name, hosted, log)
@@ -342,12 +342,12 @@ export class ReplicaManager implements ReplicaService {
     void this.#background.add(() => this.#removeLog(name, hosted))
   }
 
-  /** What waited there is answered, and the log deleted. Nobody finds the partition any more. */
+  /** What waited there is answered, and the log deleted, also one that could not be opened. Nobody finds the partition any more. */
   async #removeLog(name: string, hosted: Hosted): Promise<void> {
     hosted.partition?.remove()
     await hosted.opened
     // A topic of the same name that was made meanwhile replaces the log itself.
-    if (hosted.failure !== undefined || this.#hosted.has(name)) return
+    if (this.#hosted.has(name)) return
     const separator = name.lastIndexOf('-')
     await this.#deleteLog(name.slice(0, separator), Number(name.slice(separator + 1)))
   }

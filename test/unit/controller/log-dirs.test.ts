@@ -123,6 +123,63 @@ describe('assignReplicasToDirs()', () => {
     expect(orders(assign(lost, [[2, uuid(98)]]).after, 2).leader).toBe(-1)
   })
 
+  describe('from a directory that its broker has no more: the replica is empty', () => {
+    const gone = uuid(99)
+    /** Broker 1 was the last in the ISR, and was started again without the directory. Whether broker 2 is up is the test's. */
+    const cleanlyRestarted = (fields: Parameters<typeof ordersChange>[1], isUp = false) => {
+      const image = imageOf(
+        ...clusterRecords(2),
+        { ...registration(1), logDirs: [good, bad] },
+        registration(2, { fenced: !isUp }),
+        ...topicRecords('orders', uuid(1), [[1, 2]]),
+        ordersChange(0, { isr: brokerIds(1), leader: brokerId(1), directories: [gone, zeroUuid] }),
+        ordersChange(0, { leader: brokerId(-1), lastKnownElr: brokerIds(1), ...fields }),
+      )
+      expect(orders(image)).toMatchObject({ leader: -1, isr: [1] })
+      return image
+    }
+
+    test('an eligible one has it all, and is waited for', () => {
+      const { after } = assign(cleanlyRestarted({ elr: brokerIds(2) }), [[0, good]])
+      expect(orders(after)).toMatchObject({ leader: -1, isr: [2], elr: [], directories: [good, zeroUuid] })
+      const back = beat(after, [], { brokerId: brokerId(2) }).after
+      expect(orders(back)).toMatchObject({ leader: 2, isr: [2], leaderRecoveryState: 'recovered' })
+    })
+
+    test('an eligible one that is up leads', () => {
+      const { after } = assign(cleanlyRestarted({ elr: brokerIds(2) }, true), [[0, good]])
+      expect(orders(after)).toMatchObject({ leader: 2, isr: [2], elr: [], leaderRecoveryState: 'recovered' })
+    })
+
+    test('it is eligible no more', () => {
+      const image = step(cleanlyRestarted({}, true), [
+        ordersChange(0, { isr: brokerIds(2), elr: brokerIds(1), leader: brokerId(2), lastKnownElr: [] }),
+      ]).image
+      const { after } = assign(image, [[0, good]])
+      expect(orders(after)).toMatchObject({ leader: 2, isr: [2], elr: [], leaderEpoch: orders(image).leaderEpoch })
+      // Also where it is put into a directory that does not work, and into one that does then.
+      const { after: twice } = assign(image, [
+        [0, uuid(98)],
+        [0, good],
+      ])
+      expect(orders(twice)).toMatchObject({ leader: 2, isr: [2], elr: [], directories: [good, zeroUuid] })
+    })
+
+    test('where nobody else is eligible it leads, and the partition says that records may be lost', () => {
+      const { after } = assign(cleanlyRestarted({}, true), [[0, good]])
+      expect(orders(after)).toMatchObject({ leader: 1, isr: [1], leaderRecoveryState: 'recovering' })
+    })
+
+    test('a directory that failed and is back has all that it had', () => {
+      const image = step(cleanlyRestarted({ elr: brokerIds(2) }), [
+        { ...registration(1, { fenced: true }), logDirs: [good, bad, gone] },
+      ]).image
+      expect(assign(image, [[0, gone]]).records).toEqual([])
+      const { after } = assign(image, [[0, good]]) // moved
+      expect(orders(after)).toMatchObject({ isr: [1], elr: [2], directories: [good, zeroUuid] })
+    })
+  })
+
   test('assignments of one replica follow each other', () => {
     const { after, records } = assign(cluster(), [
       [0, uuid(99)],

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
-import type { BrokerId } from '../../../src/base/index.ts'
+import { type BrokerId, type Uuid, zeroUuid } from '../../../src/base/index.ts'
 import {
   alterConfigs,
   alterPartition,
   alterPartitionReassignments,
+  assignReplicasToDirs,
   balanceLeaders,
   type ControllerSettings,
   clusterStart,
@@ -17,6 +18,7 @@ import {
   unregisterBroker,
 } from '../../../src/controller/index.ts'
 import {
+  directoryOf,
   emptyImage,
   type MetadataImage,
   type MetadataRecord,
@@ -36,7 +38,7 @@ export interface Draw {
   readonly flag: boolean
 }
 
-export const draws = fc.array(fc.record({ kind: fc.nat(19), a: fc.nat(60), b: fc.nat(60), flag: fc.boolean() }), {
+export const draws = fc.array(fc.record({ kind: fc.nat(23), a: fc.nat(60), b: fc.nat(60), flag: fc.boolean() }), {
   minLength: 20,
   maxLength: 150,
 })
@@ -51,14 +53,18 @@ export interface Happening {
   readonly after: MetadataImage
   readonly records: readonly MetadataRecord[]
   readonly lost: BrokerId | undefined
+  /** A log directory of which nobody has anything any more. */
+  readonly lostDirectory: Uuid | undefined
   /** The same decision, on another image; undefined where it can't be asked twice. */
   readonly decideAgain: ((image: MetadataImage) => readonly MetadataRecord[]) | undefined
 }
 
-/** A cluster of brokers that come, go, lose their logs and are reassigned, as a list of draws says. */
+/** A cluster of brokers that come, go, lose their logs, or a directory of two, and are reassigned, as a list of draws says. */
 export class RandomCluster {
   image: MetadataImage
   readonly settings: ControllerSettings
+  /** `log.dirs` of each broker. */
+  readonly #directories = new Map<BrokerId, readonly Uuid[]>()
   #uuids = 10_000
 
   constructor(options: { readonly minInSyncReplicas: number; readonly keepsElr: boolean }) {
@@ -80,43 +86,65 @@ export class RandomCluster {
   }
 
   happen(draw: Draw): Happening {
-    const { what, decide, lost } = this.#event(draw)
+    const { what, decide, lost, lostDirectory } = this.#event(draw)
     const before = this.image
     const records = decide(before)
     const after = step(before, records).image
     this.image = after
-    return { what, before, after, records, lost, decideAgain: what.startsWith('controller') ? decide : undefined }
+    return {
+      what,
+      before,
+      after,
+      records,
+      lost,
+      lostDirectory,
+      decideAgain: what.startsWith('controller') ? decide : undefined,
+    }
+  }
+
+  /** Whether the broker's replica is in a directory that it still has, as far as the metadata knows. */
+  hasDirectory(partition: PartitionImage, id: BrokerId): boolean {
+    const directory = directoryOf(partition, id)
+    return directory === zeroUuid || this.#directoriesOf(id).includes(directory)
+  }
+
+  #directoriesOf(id: BrokerId): readonly Uuid[] {
+    return this.#directories.get(id) ?? [uuid(2000 + id), uuid(3000 + id)]
   }
 
   #event({ kind, a, b, flag }: Draw): {
     what: string
     decide: (image: MetadataImage) => readonly MetadataRecord[]
     lost?: BrokerId
+    lostDirectory?: Uuid
   } {
     const { image, settings } = this
     const id = brokerId(a % brokerCount)
     const broker = image.cluster.broker(id)
     const beat = { brokerId: id, brokerEpoch: broker?.brokerEpoch ?? (0 as never), appliedIndex: 1_000_000 }
-    const heartbeat = (fields: { wantFence?: boolean; wantShutdown?: boolean }) => (head: MetadataImage) =>
-      handleHeartbeat(
-        head,
-        { ...beat, wantFence: false, wantShutdown: false, ...fields },
-        { settings, othersKnowOfShutdown: flag },
-      ).records
-    switch (kind % 20) {
+    const heartbeat =
+      (fields: { wantFence?: boolean; wantShutdown?: boolean; offlineLogDirs?: Uuid[] }) => (head: MetadataImage) =>
+        handleHeartbeat(
+          head,
+          { ...beat, wantFence: false, wantShutdown: false, ...fields },
+          { settings, othersKnowOfShutdown: flag },
+        ).records
+    const registers = (isClean: boolean) => {
+      const { endpoints, rack } = registration(id)
+      const incarnationId = uuid(this.#uuids++)
+      const previousBrokerEpoch = isClean ? (broker?.brokerEpoch ?? null) : null
+      const run = { brokerId: id, incarnationId, clusterId: 'a-cluster', endpoints, rack }
+      const logDirs = this.#directoriesOf(id)
+      const request = { ...run, logDirs, features: supportedFeatures, previousBrokerEpoch }
+      const nextIndex = image.index + 1
+      return (head: MetadataImage) =>
+        registerBroker(head, request, { settings, nextIndex, registeredRunIsAlive: false }).records
+    }
+    switch (kind % 24) {
       case 0:
-      case 1: {
+      case 1:
         // A new run of the broker, after an orderly end (flag) or a crash.
-        const { endpoints, rack, logDirs } = registration(id)
-        const incarnationId = uuid(this.#uuids++)
-        const previousBrokerEpoch = flag ? (broker?.brokerEpoch ?? null) : null
-        const run = { brokerId: id, incarnationId, clusterId: 'a-cluster', endpoints, rack, logDirs }
-        const request = { ...run, features: supportedFeatures, previousBrokerEpoch }
-        const nextIndex = image.index + 1
-        const decide = (head: MetadataImage) =>
-          registerBroker(head, request, { settings, nextIndex, registeredRunIsAlive: false }).records
-        return { what: 'registers', decide, ...(flag ? {} : { lost: id }) }
-      }
+        return { what: 'registers', decide: registers(flag), ...(flag ? {} : { lost: id }) }
       case 2:
       case 3:
         return { what: 'controller hears', decide: heartbeat({}) }
@@ -184,8 +212,40 @@ export class RandomCluster {
       }
       case 18:
         return { what: 'controller elects unclean', decide: (head) => electUncleanLeaders(head, settings) }
+      case 20: {
+        // A new run after an orderly end, with one of the directories replaced by a new one.
+        const [lostDirectory, kept] = this.#directoriesOf(id)
+        this.#directories.set(id, [kept!, uuid(this.#uuids++)])
+        return { what: 'registers without a directory', decide: registers(true), lostDirectory: lostDirectory! }
+      }
+      case 21:
+      case 22:
+        return this.#placement(id, b)
+      case 23:
+        return {
+          what: 'controller hears of a failure',
+          decide: heartbeat({ offlineLogDirs: [this.#directoriesOf(id)[a % 2]!] }),
+        }
       default:
         return { what: 'controller grows', decide: (head) => growInternalTopics(head, settings) }
+    }
+  }
+
+  /** A broker says where its replicas are: those of which nobody knows, those that were made anew, and some that moved. */
+  #placement(brokerId: BrokerId, b: number) {
+    const { image, settings } = this
+    const broker = image.cluster.broker(brokerId)
+    const assignments = allPartitions(image).flatMap(({ topic, partition }, i) => {
+      const before = directoryOf(partition, brokerId)
+      const isOffline = this.#directoriesOf(brokerId).includes(before) && !broker?.logDirs.includes(before)
+      const directory = broker?.logDirs[(i + b) % broker.logDirs.length]
+      if (directory === undefined || isOffline || !partition.replicas.includes(brokerId)) return []
+      return [{ topicId: topic.topicId, partition: partition.partition, directory }]
+    })
+    const request = { brokerId, brokerEpoch: broker?.brokerEpoch ?? (0 as never), assignments }
+    return {
+      what: 'says where replicas are',
+      decide: (head: MetadataImage) => assignReplicasToDirs(head, request, settings).records,
     }
   }
 
@@ -237,12 +297,15 @@ export class AcknowledgedRecords {
   }
 
   /** `commits`: whether the leaders go on to write after it. */
-  follow({ what, before, after, lost }: Happening, commits: boolean): void {
+  follow({ what, before, after, lost, lostDirectory }: Happening, commits: boolean): void {
     for (const { topic, partition, key } of allPartitions(after)) {
       const was = before.topics.byId(topic.topicId)?.partitions[partition.partition]
       const holders = this.#holders.get(key) ?? new Set((was ?? partition).isr)
       this.#holders.set(key, holders)
       if (lost !== undefined) holders.delete(lost)
+      for (const id of partition.replicas) {
+        if (lostDirectory !== undefined && directoryOf(partition, id) === lostDirectory) holders.delete(id)
+      }
       // A loss that the controller accepts: what the leader has is all there is.
       const acceptsLoss = partition.leaderRecoveryState === 'recovering' && partition.leader !== noLeader
       if (acceptsLoss && (was?.leader !== partition.leader || was.leaderRecoveryState === 'recovered')) {

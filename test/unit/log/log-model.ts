@@ -43,7 +43,7 @@ export async function truncate(log: PartitionLog, model: Model, offset: Offset):
   log.setListener(undefined)
   await log.truncateTo(offset)
   model.batches = model.batches.filter((batch) => batch.endOffset <= log.logEndOffset)
-  model.flushedOffset = log.logEndOffset
+  model.flushedOffset = log.flushedOffset // a cut at the end, or past it, makes nothing durable
   model.logStartOffset = log.logStartOffset
   observe(log, model)
   model.isBusy = false

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { LeaderEpoch, Uuid } from '../../../src/base/index.ts'
 import { parseConfig } from '../../../src/config/index.ts'
-import type { LogManager, PartitionLog } from '../../../src/log/index.ts'
+import { type LogManager, type PartitionLog, StorageError } from '../../../src/log/index.ts'
 import { pause, replaceFile } from '../../../src/platform/index.ts'
 import { createSimulation, type SimulatedHost, type Simulation } from '../../../src/platform/simulated/index.ts'
 import {
@@ -219,6 +219,23 @@ describe('a log that moves to another directory', () => {
     expect([await names(a), await names(b)]).toEqual([[], []])
   })
 
+  test('is deleted, though the other directory fails when the copy is', async () => {
+    await simulation.run(logs.close())
+    await open(slow)
+    const log = await logIn({ ...small, 'file.delete.delay.ms': 0 })
+    fillMuch(log)
+    await simulation.run(log.flush())
+    await move(b)
+    await simulation.runFor(500)
+    host.disk.failNext({ operation: 'rename', path: /^\/data\/b\/.*future$/, code: 'EIO' })
+    await expect(simulation.run(logs.delete('orders', 0))).rejects.toThrow(StorageError)
+    await simulation.runFor(1000)
+    expect(await names(a)).toEqual([])
+    await simulation.run(logs.close())
+    await open()
+    expect(logs.partitions()).toEqual([])
+  })
+
   test('of which a copy is left, while the topic was made anew, begins without it', async () => {
     const log = await logIn()
     fill(log, 200)
@@ -393,6 +410,113 @@ describe('a log that moves to another directory', () => {
       const again = await logIn()
       expect(homeOf(again)).toEqual([c])
       expect(again.logEndOffset).toBe(9)
+    })
+
+    test('of which a damaged one is in a directory before it is the whole one', async () => {
+      await move(c)
+      const old = await logIn()
+      await simulation.run(old.flush())
+      const { files } = host.platform
+      await simulation.run(logs.close())
+      await simulation.run(files.makeDirectory(`${a}/orders-0`))
+      await simulation.run(replaceFile(files, `${a}/orders-0`, 'partition.metadata', Buffer.alloc(80, 'x')))
+      await open()
+      const log = await newLog(true)
+      expect(logs.get('orders', 0)).toBe(log)
+      expect(logs.faultOf('orders', 0)).toBeUndefined()
+    })
+
+    describe('of a topic that was deleted while a disk was full', () => {
+      const fullDisk = (path: string, log: PartitionLog) => {
+        host.disk.failNext({ operation: 'write', path: new RegExp(`^${path}/orders-0/.*log$`), code: 'ENOSPC' })
+        const leaderEpoch = 9 as LeaderEpoch
+        expect(() => appended(log, batchOf(1, 'lost'), { leaderEpoch })).toThrow(/^Disk full/)
+      }
+      const untilBack = async () => {
+        await simulation.runUntil(() => logs.directories().every(({ error }) => error === undefined))
+        await simulation.runFor(100)
+      }
+      const oldInA = async () => {
+        const old = await logIn({ ...small, 'file.delete.delay.ms': 0 })
+        for (let i = 0; i < 9; i++) appended(old, batchOf(3, `old${i}`), { leaderEpoch: 9 as LeaderEpoch })
+        await simulation.run(old.flush())
+        return old
+      }
+      const expectNew = async (log: PartitionLog) => {
+        await untilBack()
+        expect(logs.get('orders', 0)).toBe(log)
+        expect(logs.faultOf('orders', 0)).toBeUndefined()
+        expect(homeOf(log)).not.toEqual([a])
+        expect(await names(a)).toEqual([])
+        const before = await simulation.run(readAll(log))
+        await simulation.run(logs.close())
+        await open()
+        expect(await simulation.run(readAll(await newLog()))).toEqual(before)
+      }
+
+      test.each(['whole', 'damaged'])('gives way when that is back, %s', async (state) => {
+        fullDisk(a, await oldInA())
+        host.disk.failNext({ operation: 'rename', path: /^\/data\/a\/orders-0/, code: 'ENOSPC' })
+        await expect(simulation.run(logs.delete('orders', 0))).rejects.toThrow()
+        const log = await newLog(true)
+        fill(log, 2, 'new')
+        await simulation.run(log.flush())
+        if (state === 'damaged') {
+          const file = await simulation.run(host.platform.files.open(`${a}/orders-0/leader-epoch-checkpoint`, 'write'))
+          await simulation.run(file.write([Buffer.from('x')], 0))
+          await simulation.run(file.close())
+        }
+        await expectNew(log)
+      })
+
+      test('is in no way of the new one meanwhile', async () => {
+        fullDisk(a, await oldInA())
+        const log = await newLog(true)
+        fill(log, 2, 'new')
+        await simulation.run(log.flush())
+        await expectNew(log)
+      })
+
+      describe('and whose log is still there', () => {
+        let before: Buffer[]
+        let home: string
+        const logOf = (path: string) => logs.directories().find((each) => each.path === path)!.partitions[0]!
+
+        /** The old one in `c`, the new one elsewhere, and nobody has said yet which one counts. */
+        beforeEach(async () => {
+          for (const partition of [1, 2]) await simulation.run(openLog(logs, small, partition))
+          await oldInA()
+          await simulation.run(logs.close())
+          await failed(c)
+          const log = await newLog(true)
+          fill(log, 2, 'new')
+          await simulation.run(log.flush())
+          before = await simulation.run(readAll(log))
+          home = homeOf(log)[0]!
+          await simulation.run(logs.close())
+          await open()
+          expect([await names(c), await names(home)]).toEqual([['orders-0'], ['orders-0']])
+        })
+
+        test('does not take the new one along when that one comes back', async () => {
+          fullDisk(home, logOf(home))
+          await untilBack()
+          const log = await newLog()
+          expect((await simulation.run(readAll(log))).slice(0, 2)).toEqual(before)
+          expect(homeOf(log)).toEqual([home])
+          await simulation.runFor(100_000)
+          expect(await names(c)).toEqual([])
+        })
+
+        test('does not keep the new one when both are deleted', async () => {
+          fullDisk(a, logOf(home))
+          expect(home).toBe(a)
+          host.disk.failNext({ operation: 'rename', path: /^\/data\/a\/orders-0/, code: 'ENOSPC' })
+          await expect(simulation.run(logs.delete('orders', 0))).rejects.toThrow()
+          await simulation.runFor(100_000)
+          expect(await names(c)).toEqual([])
+        })
+      })
     })
 
     test('that its directory brings back from a full disk is gone', async () => {

@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { LeaderEpoch, Offset } from '../../../src/base/index.ts'
+import type { LeaderEpoch, Offset, Uuid } from '../../../src/base/index.ts'
 import {
   ClusterIdMismatchError,
   FlushScheduler,
   type LogManager,
+  type LogSpec,
   type PartitionLog,
   StorageError,
 } from '../../../src/log/index.ts'
@@ -21,7 +22,7 @@ import {
   read,
   readAll,
   topicConfig,
-  type topicId,
+  topicId,
 } from './support.ts'
 
 let simulation: Simulation
@@ -219,6 +220,71 @@ describe('damage below the recovery point', () => {
     await tamper((platform) => platform.files.remove(`${folder}/partition.metadata`))
     await start()
     expect(logs.faultOf('orders', 0)?.message).toContain('has a log but no partition.metadata')
+  })
+
+  describe('is gone with its topic', () => {
+    const newId = 'BBBBBBBBBBBBBBBBBBBBBQ' as Uuid
+    const config = topicConfig({ ...keys, 'file.delete.delay.ms': 0 })
+    const get = (fields: Partial<LogSpec> = {}) =>
+      simulation.run(logs.getOrCreate({ topic: 'orders', topicId, partition: 0, config, ...fields }))
+    const breakSegments = async () => {
+      const listed = (await simulation.run(host.platform.files.list(folder)))!
+      const last = `${folder}/${listed.map(({ name }) => name).findLast((name) => name.endsWith('.log'))}`
+      const before = (await content(last))!
+      await tamper(overwrite(last, 70, Buffer.from([before[70]! ^ 1])))
+      await start()
+      expect(logs.faultOf('orders', 0)).toBeInstanceOf(StorageError)
+    }
+    const expectNew = async (made: PartitionLog) => {
+      expect([made.topicId, made.logEndOffset]).toEqual([newId, 0])
+      expect(logs.faultOf('orders', 0)).toBeUndefined()
+      log = made
+      fill(1)
+      await simulation.run(log.flush())
+      await simulation.runFor(1000)
+      const listed = (await simulation.run(host.platform.files.list(directory)))!.map(({ name }) => name)
+      expect(listed.filter((name) => name.startsWith('orders-0'))).toEqual(['orders-0'])
+      await simulation.run(logs.close())
+      await kill(host.platform)
+      logs = await simulation.run(openLogs(host.platform))
+      expect((await get({ topicId: newId })).logEndOffset).toBe(2)
+    }
+
+    test('where one of the same name is made anew', async () => {
+      await breakSegments()
+      await expectNew(await get({ topicId: newId }))
+    })
+
+    test.each([
+      ['is missing', (platform: Platform) => platform.files.remove(`${folder}/partition.metadata`)],
+      ['is damaged', overwrite(`${folder}/partition.metadata`, 0, Buffer.from('x'))],
+    ])('where its partition.metadata %s and the one of its name came after the start', async (_what, damage) => {
+      await tamper(damage)
+      await start()
+      expect(logs.faultOf('orders', 0)).toBeInstanceOf(StorageError)
+      await expect(get({ topicId: newId })).rejects.toBeInstanceOf(StorageError)
+      expect(await content(firstLog)).toBeDefined()
+      await expectNew(await get({ topicId: newId, isNew: true }))
+    })
+
+    test('and with no other, whatever becomes of the disk meanwhile', async () => {
+      await start()
+      log = await get({ topicId: newId, isNew: true })
+      fill(5)
+      await simulation.run(log.flush())
+      host.disk.failNext({ operation: 'write', path: /\.log$/, code: 'ENOSPC' })
+      expect(() => fill(1)).toThrow(/^Disk full/)
+      await simulation.run(host.platform.files.remove(`${folder}/partition.metadata`))
+      await simulation.runUntil(() => logs.directories()[0]!.error === undefined)
+      await expect(get({ topicId: newId, isNew: true })).rejects.toThrow('no partition.metadata')
+      expect(await content(firstLog)).toBeDefined()
+    })
+
+    test('of one that is deleted', async () => {
+      await breakSegments()
+      await simulation.run(logs.delete('orders', 0))
+      await expectNew(await get({ topicId: newId }))
+    })
   })
 
   test('in a segment that is only read is told by that read', async () => {

@@ -56,6 +56,7 @@ function setUp(
   const log = new FakeLog()
   const time = new ManualTime()
   const deleted: string[] = []
+  const deleting: { blocked?: PromiseWithResolvers<void> } = {}
   const updates: string[][] = []
   const manager = new ReplicaManager({
     platform: { clock: time, timers: time, random: { float: () => 0 } } as unknown as Platform,
@@ -87,7 +88,10 @@ function setUp(
     logs: {
       get: () => log,
       getOrCreate: (spec) => openLog(log, spec),
-      delete: async (topic, partition) => void deleted.push(`${topic}-${partition}`),
+      delete: async (topic, partition) => {
+        await deleting.blocked?.promise
+        deleted.push(`${topic}-${partition}`)
+      },
       updateTopicConfigs: (configs) => void updates.push([...configs.keys()]),
       partitions: () => [log],
     },
@@ -123,7 +127,7 @@ function setUp(
       ],
       ...changes,
     })
-  return { log, time, manager, create, produce, fetch, deleted, updates }
+  return { log, time, manager, create, produce, fetch, deleted, deleting, updates }
 }
 
 test('ReplicaManager holds requests for a partition until its log is open', async () => {
@@ -303,6 +307,39 @@ test('ReplicaManager answers waiting fetches and appends when the topic is delet
   expect(await waitingAppend).toMatchObject({ ok: false })
   await turn()
   expect(deleted).toEqual(['orders-0'])
+})
+
+test('ReplicaManager deletes what could not be opened along with its topic', async () => {
+  const { create, manager, deleted } = setUp(() => Promise.reject(new Error('damaged')))
+  create()
+  await turn()
+  const topics = { ...image.topics, byName: () => undefined }
+  manager.applyDelta(delta({ deletedTopics: new Map([[ordersId, orders]]) }), { ...image, topics })
+  await turn()
+  await turn()
+  expect(deleted).toEqual(['orders-0'])
+})
+
+test('ReplicaManager opens no log of a topic that was deleted while it was emptied', async () => {
+  const newId = 'AAAAAAAAAAAAAAAAAAAACA' as Uuid
+  const opened: Uuid[] = []
+  const { create, manager, deleting } = setUp(async (log, { topicId }) => {
+    opened.push(topicId)
+    return log
+  })
+  create()
+  await turn()
+  deleting.blocked = Promise.withResolvers<void>()
+  const emptied = manager.empty([orders], image)
+  await turn()
+  const anew: TopicImage = { ...orders, topicId: newId }
+  const changedTopics = new Map([[newId, { topic: anew, partitions: new Set([0]) }]])
+  const deletedTopics = new Map([[ordersId, orders]])
+  manager.applyDelta(delta({ deletedTopics, changedTopics }), imageOfTopics([anew]))
+  await turn()
+  deleting.blocked.resolve()
+  await emptied
+  expect(opened).toEqual([ordersId, newId])
 })
 
 test('ReplicaManager tells coordinators of leaderships that came, went and were deleted', async () => {
