@@ -812,9 +812,10 @@ export class LocalLog implements PartitionLog {
     return await this.#mutex.run(async () => {
       this.#requireOnline()
       if (!this.#isSameAs(copy)) return false
-      await move.prepare()
       let isSwitched = false
       try {
+        await move.noteArrival()
+        await move.prepare()
         isSwitched = await copy.#exclusive(async () => {
           if (!this.#isSameAs(copy)) return false
           await copy.#becomeDurable(move)
@@ -838,19 +839,19 @@ export class LocalLog implements PartitionLog {
   }
 
   /** A copy: all on disk, under the name that a start takes for the partition's. */
-  async #becomeDurable({ host, folder, noteArrival }: MoveTarget): Promise<void> {
+  async #becomeDurable({ host, folder }: MoveTarget): Promise<void> {
     const { platform, scheduler } = this.#environment
     const target = this.#logEndOffset
     await scheduler.run('log', () => this.#syncEverything())
     this.#flusher.moveTo(target)
-    await Promise.all([host.saveRecoveryPoints(), host.saveLogStarts(), host.saveCleanedOffsets(), noteArrival()])
+    await Promise.all([host.saveRecoveryPoints(), host.saveLogStarts(), host.saveCleanedOffsets()])
     this.#store.rename(folder)
     await platform.files.syncDirectory(host.path)
   }
 
-  /** In one turn. False: this log has failed meanwhile, and the copy has its old name again. */
+  /** In one turn. False: this log or the copy has failed meanwhile, and the copy has its old name again. */
   #switchInto(copy: LocalLog, { host, copyFolder, deletedFolder, onSwitched }: MoveTarget): boolean {
-    if (!this.isOnline || !this.#isSameAs(copy)) {
+    if (!this.isOnline || !copy.isOnline || !this.#isSameAs(copy)) {
       copy.#store.rename(copyFolder)
       return false
     }

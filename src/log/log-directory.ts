@@ -637,8 +637,11 @@ export class LogDirectory implements LogHost {
           config: log?.config ?? this.#defaultConfig,
         }
       })
-      // None has switched: a log that is here is the partition's, and is about to go on.
-      for (const name of this.logs.keys()) if (!this.#withheld.has(name)) this.moves.settle(name)
+      for (const name of this.logs.keys()) {
+        if (this.#withheld.has(name)) continue
+        if (before.has(name) || faultsBefore.has(name)) this.moves.settle(name)
+        else this.moves.hasMoved(name) // of a copy that was not switched to
+      }
       const { files } = this.#environment.platform
       if (!this.moves.isStored) await this.moves.write(files, this.path)
     } catch (error) {

@@ -612,7 +612,10 @@ class DirectoryLogManager implements LogManager {
   /** What was put in place of its logs meanwhile stays, and what is of topics that were deleted goes. */
   async #settleReopened(directory: LogDirectory): Promise<void> {
     const topicIdOf = (name: string) => directory.logs.get(name)?.topicId ?? directory.faults.get(name)?.topicId
-    const isOfDeleted = (name: string) => topicIdOf(name) !== (this.#topicIds.get(name) ?? topicIdOf(name))
+    const isOfDeleted = (name: string) => {
+      const topicId = topicIdOf(name)
+      return topicId !== undefined && topicId !== (this.#topicIds.get(name) ?? topicId)
+    }
     const isReplaced = (name: string) =>
       this.#directories.some((other) => other !== directory && other.logs.get(name)?.topicId === topicIdOf(name))
     const settled = [...directory.logs.keys(), ...directory.faults.keys()].map((name) =>

@@ -28,8 +28,8 @@ export type MoveAnswer =
  * that the copy's own directory has failed by then, and comes back with it later, changes nothing. A start goes on with what is
  * noted, and with nothing else.
  *
- * Each of these is durable before the next: the log's directory notes the copy; all is copied; it notes that the copy may be in
- * the log's place, and where; the copy's directory notes whence it came; the copy gets the partition's name; the log's folder loses it;
+ * Each of these is durable before the next: the log's directory notes the copy; all is copied; the copy's directory notes whence it
+ * comes; the log's notes that the copy may be in its place, and where; the copy gets the partition's name; the log's folder loses it;
  * the log goes on in the copy; the copy's directory forgets, and then the log's notes that it has moved. When the switch
  * fails the log's directory takes its note back before the log goes on. So a start that sees one of the two directories knows whether
  * the other one may have what was told durable since.

@@ -9,8 +9,8 @@ import { type Arrival, type Departure, readMoves, writeMoves } from './checkpoin
  * Departures, of partitions that are here or were:
  * - "moves": the log is here, and a start goes on with that copy;
  * - "switches": the copy may have taken the log's place, in the directory that is named. A log here counts only if none is there;
- * - "has moved": it is elsewhere. Kept until there is a log here again, or the partition is deleted: the metadata may still say that
- *   it is here, and an empty log would be made.
+ * - "has moved": it is elsewhere, and a log here is outdated, which was to be deleted. Kept until it is here again, or the partition
+ *   is deleted: the metadata may still say that it is here, and an empty log would be made.
  *
  * Arrivals: the log here was a copy from the directory that is named, and counts only if the log there doesn't, or is no more.
  */
@@ -82,7 +82,9 @@ export class MoveNotes {
 
   /** Nothing is in doubt about a log here. */
   isSettled(name: string): boolean {
-    return this.#departures.get(name)?.to === undefined && !this.#arrivals.has(name)
+    const departure = this.#departures.get(name)
+    const isHere = departure === undefined || (departure.copy !== undefined && departure.to === undefined)
+    return isHere && !this.#arrivals.has(name)
   }
 
   /** The log here is the partition's. */

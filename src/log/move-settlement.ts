@@ -1,10 +1,8 @@
+import type { Uuid } from '../base/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { StorageError } from './errors.ts'
 import type { LocalLog } from './local-log.ts'
 import type { LogDirectory } from './log-directory.ts'
-
-/** A log that is in doubt: it is the partition's; or another is; or that isn't known as long as some directory can't be read. */
-type Verdict = 'right' | 'outdated' | 'unknown'
 
 interface Scope {
   readonly directories: readonly LogDirectory[]
@@ -15,28 +13,28 @@ interface Scope {
 
 /**
  * A start finds logs that had been about to switch from one directory to another, or had switched, and both of them, or one while
- * the other's directory is missing or the other damaged. What `MoveNotes` say decides which one has all that was told durable; one
- * of which they can't tell is withheld, since it would be taken for the partition and go on without what was acknowledged.
- * Two without notes (a directory was not in `log.dirs` while the partition was made anew): the one that was appended to last stays. Two of
- * one name and different topics both stay: who knows the topics says which.
+ * the other's directory is missing or the other damaged.
+ *
+ * Of several of one topic that are there the one that was appended to last stays, whatever was noted: as long as both folders are
+ * there nothing was told durable that only the other has. (So it is with two of which nothing is noted: a directory was not in
+ * `log.dirs` while the partition was made anew.) Where they are the same, the one that is least in doubt stays. One that is alone
+ * counts when `MoveNotes` say that no other can have more; where they can't tell, it is withheld, since it would be taken for
+ * the partition and go on without what was acknowledged. Two of one name and different topics both stay: who knows the topics says
+ * which.
  *
  * A directory that fails meanwhile is offline, with its logs.
  */
 export async function settleLogs(scope: Scope): Promise<void> {
-  const { directories, logger } = scope
-  const inDoubt = directories.flatMap((directory) =>
-    [...directory.logs.keys()].filter((name) => !directory.moves.isSettled(name)).map((name) => ({ directory, name })),
-  )
-  // All of them before anything changes.
-  const verdicts = inDoubt.map(({ directory, name }) => verdictOn(scope, directory, name))
-  for (const [i, { directory, name }] of inDoubt.entries()) {
-    const verdict = verdicts[i]!
-    logger.warn({ partition: name, directory: directory.path, verdict }, 'log was being moved when the node ended')
-    if (verdict === 'unknown') directory.withhold(name, mayLack(name, directory))
-    else if (verdict === 'outdated') await unlessFailed(directory, () => directory.supersede(name))
-    else directory.moves.settle(name)
+  const { directories } = scope
+  const names = new Set(directories.flatMap(({ logs }) => [...logs.keys()]))
+  for (const name of names) {
+    const holders = directories.filter(({ logs }) => logs.has(name))
+    const isInDoubt = holders.some(({ moves }) => !moves.isSettled(name))
+    if (holders.length === 1 && !isInDoubt) continue
+    for (const group of Map.groupBy(holders, ({ logs }) => logs.get(name)!.topicId).values()) {
+      await settle(scope, name, group)
+    }
   }
-  for (const directory of directories) await keepNewest(scope, directory)
   for (const directory of directories) {
     const { moves, logs, faults } = directory
     moves.dropArrivals((name) => logs.has(name) || faults.has(name))
@@ -44,48 +42,66 @@ export async function settleLogs(scope: Scope): Promise<void> {
   }
 }
 
-function verdictOn(scope: Scope, directory: LogDirectory, name: string): Verdict {
-  const { topicId } = directory.logs.get(name)!
-  const isOther = (other: LogDirectory) => other !== directory && other.logs.get(name)?.topicId === topicId
-  if (scope.directories.some((other) => isOther(other) && other.moves.isSettled(name))) return 'outdated'
-  const { copy, to } = directory.moves.departureOf(name) ?? {}
-  if (copy !== undefined && to !== undefined) {
-    const target = scope.directories.find(({ directoryId }) => directoryId === to)
-    const arrived = target?.moves.arrivalOf(name)?.copy === copy
-    if (target === undefined) return whenAllIsKnown(scope)
-    if (isOther(target)) return arrived ? 'outdated' : 'unknown'
-    if (target.faults.has(name)) return 'unknown'
-    // It was there, and has gone on from there.
-    return target.moves.departureOf(name) !== undefined && !arrived ? whenAllIsKnown(scope) : 'right'
+/** `holders`: all that have a log of the partition, of one topic. */
+async function settle(scope: Scope, name: string, holders: readonly LogDirectory[]): Promise<void> {
+  const { logger } = scope
+  const chosen = holders.reduce((best, each) => (isBetter(name, each, best) ? each : best))
+  const isRight = chosen.moves.isSettled(name) || hasAll(scope, name, chosen, holders)
+  for (const directory of holders) {
+    if (directory === chosen) continue
+    logger.warn({ partition: name, removedFrom: directory.path, kept: chosen.path }, 'partition is in two directories')
+    await unlessFailed(directory, () => directory.supersede(name))
   }
-  const arrival = directory.moves.arrivalOf(name)!
-  const source = scope.directories.find(({ directoryId }) => directoryId === arrival.from)
-  const departure = source?.moves.departureOf(name)
-  if (source === undefined) return whenAllIsKnown(scope)
-  if (departure?.to !== undefined && departure.copy === arrival.copy) return 'right'
-  if (isOther(source)) return 'outdated'
-  return source.faults.has(name) ? 'unknown' : whenAllIsKnown(scope)
+  if (isRight) chosen.moves.settle(name)
+  else chosen.withhold(name, mayLack(name, chosen))
 }
 
-/** A directory that isn't in `log.dirs` any more was given up: what is here is what there is. */
-function whenAllIsKnown({ knowsAll }: Scope): Verdict {
-  return knowsAll ? 'right' : 'unknown'
-}
-
-async function keepNewest({ directories, logger }: Scope, directory: LogDirectory): Promise<void> {
-  for (const [name, log] of [...directory.logs]) {
-    const other = directories.find(({ logs }) => logs !== directory.logs && logs.get(name)?.topicId === log.topicId)
-    if (other === undefined) continue
-    const outdated = isBehind(other.logs.get(name)!, log) ? other : directory
-    logger.warn({ partition: name, removedFrom: outdated.path }, 'partition is in two directories')
-    await unlessFailed(outdated, () => outdated.supersede(name))
-  }
+function isBetter(name: string, directory: LogDirectory, other: LogDirectory): boolean {
+  const [log, otherLog] = [directory.logs.get(name)!, other.logs.get(name)!]
+  if (isBehind(log, otherLog)) return false
+  return isBehind(otherLog, log) || doubtOf(directory, name) < doubtOf(other, name)
 }
 
 function isBehind(log: LocalLog, other: LocalLog): boolean {
   if (log.latestEpoch !== other.latestEpoch) return log.latestEpoch < other.latestEpoch
   if (log.logEndOffset !== other.logEndOffset) return log.logEndOffset < other.logEndOffset
   return log.logStartOffset < other.logStartOffset
+}
+
+/** Among logs that are the same. */
+function doubtOf({ moves }: LogDirectory, name: string): number {
+  if (moves.isSettled(name)) return 0
+  if (moves.arrivalOf(name) !== undefined) return 1
+  return moves.departureOf(name)?.copy === undefined ? 3 : 2
+}
+
+/** Whether the log of `directory`, which is in doubt, can't lack what another has, that isn't among `holders`. */
+function hasAll(
+  { directories, knowsAll }: Scope,
+  name: string,
+  directory: LogDirectory,
+  holders: readonly LogDirectory[],
+): boolean {
+  const { moves } = directory
+  const directoryOf = (id: Uuid) => directories.find(({ directoryId }) => directoryId === id)
+  const arrival = moves.arrivalOf(name)
+  if (arrival !== undefined) {
+    const source = directoryOf(arrival.from)
+    if (source === undefined) return knowsAll
+    const departure = source.moves.departureOf(name)
+    if (holders.includes(source) || (departure?.to !== undefined && departure.copy === arrival.copy)) return true
+    return !source.faults.has(name) && knowsAll
+  }
+  const { copy, to } = moves.departureOf(name) ?? {}
+  // That it has moved from here is all that is known of it.
+  if (copy === undefined || to === undefined) return knowsAll
+  const target = directoryOf(to)
+  if (target === undefined) return knowsAll
+  if (holders.includes(target)) return true
+  if (target.faults.has(name)) return false
+  const isThere = target.moves.arrivalOf(name)?.copy === copy
+  // Without the arrival it may have gone on from there.
+  return isThere || target.moves.departureOf(name) === undefined || knowsAll
 }
 
 /** The directory tells of its fault, and is offline. */

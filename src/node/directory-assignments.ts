@@ -104,9 +104,11 @@ export class DirectoryAssignments {
       const isNewer = this.#coordination.image.features !== features
       this.#isUnsupported = !result.ok && result.reason === 'unsupported-version' && !isNewer
       if (result.ok) {
-        for (const [key, assignment] of news) {
+        for (const [i, [key, assignment]] of news.entries()) {
           if (this.#placed.get(key) === assignment) this.#due.delete(key)
           this.#uncertain.delete(key)
+          // The image may hold what was acted on after this, and was there before the answer.
+          if (result.results[i]?.ok) this.#lookAt(key)
         }
       } else {
         delayMs = retryMs

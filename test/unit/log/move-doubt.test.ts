@@ -99,6 +99,29 @@ describe('a log that moved, or was about to', () => {
     await write('second')
     expect([homes(), await hasFolder(b)]).toEqual([a, true])
   }
+  /** It moves from `from`, where it is noted that the copy may take its place, and that is all that was done. */
+  const atTheSwitch = async (from: string, to: string) => {
+    const note = async () =>
+      (await host.platform.files.readFile(`${from}/log-move-checkpoint`, 65_536))?.toString() ?? ''
+    expect(await move(to)).toBe('moving')
+    while (!(await simulation.run(note())).includes(' to ')) {
+      expect(homes()).toBe(from)
+      await simulation.runFor(0)
+    }
+  }
+  const syncAll = async (path: string): Promise<void> => {
+    const { files } = host.platform
+    for (const { name, kind } of (await files.list(path)) ?? []) {
+      if (kind === 'directory') {
+        await syncAll(`${path}/${name}`)
+        continue
+      }
+      const file = await files.open(`${path}/${name}`, 'write')
+      await file.sync()
+      await file.close()
+    }
+    await files.syncDirectory(path)
+  }
   const isOffline = (path: string) => logs.directories().find((each) => each.path === path)!.error !== undefined
   const fail = (operation: string, path: RegExp, code: 'EIO' | 'ENOSPC' = 'EIO', skip = 0) =>
     host.disk.failNext({ operation, path, code, skip })
@@ -262,6 +285,69 @@ describe('a log that moved, or was about to', () => {
       await restart()
       await isWhole(c, 15)
     })
+  })
+
+  test('is not outdated by one of an earlier life that comes back', async () => {
+    await restart([], [b, c])
+    await get() // made anew: what is in `a` is none of these
+    const home = homes()
+    await write('anew')
+    await write('again')
+    await atTheSwitch(home, home === b ? c : b)
+    await crash()
+    await get()
+    expect(homes()).not.toBe(a)
+    expect(log.logEndOffset).toBe(30)
+  })
+
+  test('goes on nowhere in its older form, which could not be deleted, while it is missing', async () => {
+    await restart([], [b, c])
+    await get()
+    const home = homes()
+    await write('anew')
+    await write('again')
+    await simulation.run(logs.close())
+    fail('rename', /^\/data\/a\/orders-0$/)
+    await open()
+    expect(isOffline(a)).toBe(true)
+    await get()
+    await write('third')
+    await restart([home])
+    await expect(get({ directoryId: idOf(a) })).rejects.toThrow('Partition orders-0')
+    await restart()
+    await get()
+    expect([homes(), log.logEndOffset]).toEqual([home, 45])
+  })
+
+  test('stays where it goes on without syncs, when its copy failed in the midst of the switch', async () => {
+    await restart()
+    await get({ config: topicConfig({ 'flush.messages': '9223372036854775807' }) })
+    expect(log.acksWaitForFlush).toBe(false)
+    let isFailed = false
+    onRenamed = (to) => {
+      if (to !== `${b}/orders-0` || isFailed) return
+      isFailed = true
+      fail('write', /^\/data\/b\/.*\.log$/)
+      for (let i = 0; i < 5; i++) appended(log, batchOf(3, `acknowledged${i}`))
+      fail('write', /^\/data\/a\/log-move-checkpoint/)
+      fail('sync', /^\/data\/b$/)
+    }
+    expect(await move(b)).toBe('moving')
+    await simulation.runUntil(() => isFailed)
+    expect([await hasFolder(a), await hasFolder(b)]).toEqual([true, true])
+    await simulation.run(syncAll('/data')) // the process ends, and the system goes on
+    await crash()
+    await isWhole(a, 10)
+  })
+
+  test('is used where it was, before any switch, although it had been where it goes', async () => {
+    await moved(b)
+    await moved(a)
+    await write('second')
+    await atTheSwitch(a, b)
+    await crash([c])
+    await get()
+    expect(log.logEndOffset).toBe(30)
   })
 
   describe('of which the switch failed', () => {

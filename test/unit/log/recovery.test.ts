@@ -280,6 +280,18 @@ describe('damage below the recovery point', () => {
       expect(await content(firstLog)).toBeDefined()
     })
 
+    test('of a topic that nothing tells is kept when the disk was full', async () => {
+      await tamper((platform) => platform.files.remove(`${folder}/partition.metadata`))
+      await start()
+      await expect(get()).rejects.toThrow('no partition.metadata')
+      const other = await simulation.run(openLog(logs, keys, 1))
+      host.disk.failNext({ operation: 'write', path: /orders-1.*\.log$/, code: 'ENOSPC' })
+      expect(() => appended(other, batchOf(1, 'x'))).toThrow(/^Disk full/)
+      await simulation.runUntil(() => logs.directories()[0]!.error === undefined)
+      await expect(get()).rejects.toThrow('no partition.metadata')
+      expect(await content(firstLog)).toBeDefined()
+    })
+
     test('of one that is deleted', async () => {
       await breakSegments()
       await simulation.run(logs.delete('orders', 0))

@@ -381,3 +381,18 @@ test('whatever fails, and whenever it is acted on, the controller ends with wher
     { numRuns: 300 },
   )
 })
+
+test('a replica is told again when a late request was acted on before the answer to a later one came', async () => {
+  const { assignments, asked, pass, directories, publish } = setUp()
+  directories.set(0, a)
+  assignments.tell(topicId, 0, b)
+  await pass(0)
+  asked[0]!.fail()
+  assignments.tell(topicId, 0, a)
+  await pass(1100)
+  publish(() => directories.set(0, a)) // the later one is decided
+  publish(() => directories.set(0, b)) // and then the late one
+  asked[1]!.answer({ ok: true, results: [{ ok: true }] })
+  await pass(2000)
+  expect(asked[2]?.assignments).toMatchObject([{ directory: a }])
+})
