@@ -360,6 +360,7 @@ export class Connection implements ConnectionFacts {
   #refuse(answer: CloseAnswer): void {
     if (answer.farewell !== undefined) this.#socket.write([answer.farewell])
     this.#host.refused(this, answer)
+    this.#forgetAnswers()
     this.#end()
   }
 
@@ -381,7 +382,13 @@ export class Connection implements ConnectionFacts {
     this.#forgetUnread()
     this.#host.requestBudget.remove(this.#requestBytes)
     this.#requestBytes = 0
-    // What was handed to the socket gives itself back (`onWritten` runs in any case); this is what wasn't.
+    this.#forgetAnswers()
+    this.#abort.abort(isOver)
+    this.#host.closed(this, error)
+  }
+
+  /** What was handed to the socket gives itself back (`onWritten` runs in any case); this is what wasn't. */
+  #forgetAnswers(): void {
     for (const { answer } of this.#inFlight) {
       if (answer === undefined) continue
       const bytes = sizeOf(answer)
@@ -390,8 +397,6 @@ export class Connection implements ConnectionFacts {
       releaseOf(answer)?.()
     }
     this.#inFlight.length = 0
-    this.#abort.abort(isOver)
-    this.#host.closed(this, error)
   }
 }
 

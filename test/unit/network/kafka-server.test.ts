@@ -255,6 +255,22 @@ describe('closing', () => {
     expect(other.hasEnded).toBe(false)
   })
 
+  test('after a refused request no other one of the connection is answered or told, though its answer was ready', async () => {
+    const handler = new ManualHandler()
+    const { network, warnings } = await serve(handler)
+    const socket = network.accept()
+    for (const text of ['first', 'second', 'third', 'fourth']) socket.clientSends(request(overlappingKey, text))
+    let released = 0
+    await handler.answer('second', { ...answerOf('second'), release: () => released++ })
+    await handler.answer('third', { close: 'Malformed, too' })
+    await handler.answer('first', { close: 'Malformed' })
+    expect(socket.hasEnded).toBe(true)
+    expect(released).toBe(1)
+    await handler.answer('fourth')
+    expect(texts(socket)).toEqual([])
+    expect(warnings().map(({ fields }) => fields.reason)).toEqual(['Malformed'])
+  })
+
   test('a handler that throws or rejects closes that connection only', async () => {
     const handler = new ManualHandler()
     const { network, warnings } = await serve(handler)
