@@ -9,11 +9,8 @@ import { startRookery } from './processes.ts'
 import { count, figure, ratio } from './table.ts'
 import { canonicalRow, limitsOf, runRow, throughput } from './throughput.ts'
 
-/**
- * Of each Java node of a cluster that is stopped and started: three times the 1 GB that Kafka's own script gives would not fit beside others into
- * small machines. 10,000 partitions do.
- */
-const failoverHeap = '320m'
+/** Of each Java node of a cluster that is stopped and started: what Kafka's own script gives, of which it takes what it needs. */
+const failoverHeap = '1g'
 
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
