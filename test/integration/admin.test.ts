@@ -4,6 +4,7 @@ import type { KafkaClient } from '../../src/network/index.ts'
 import { apis } from '../../src/protocol/index.ts'
 import { connect, readPartition } from '../support/kafka-connection.ts'
 import { ProduceError, produceBatch } from '../support/producing.ts'
+import { recordsOfAnyAge } from '../support/records-of-any-age.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
 /** What changes of topics and settings do to a running node: the other tests of them see answers only. */
@@ -24,7 +25,7 @@ async function fetchError(client: KafkaClient, topic: string, fetchOffset: numbe
 }
 
 test('a new partition takes records as soon as it is answered', async () => {
-  await using broker = await startBroker({ topics: ['orders'] })
+  await using broker = await startBroker({ topics: ['orders'], config: recordsOfAnyAge })
   const client = await connect(broker.bootstrapServers)
   const topics = [{ name: 'orders', count: 4, assignments: null }]
   const { results } = await client.request(apis.CreatePartitions, 3, { topics, timeoutMs: 5000, validateOnly: false })
@@ -37,7 +38,7 @@ test('a new partition takes records as soon as it is answered', async () => {
 test('deleted records stay deleted when the node starts again, and new ones go on after them', async () => {
   await using folder = await temporaryFolder()
   {
-    await using broker = await startBroker({ storage: folder.path, topics: ['orders'] })
+    await using broker = await startBroker({ storage: folder.path, topics: ['orders'], config: recordsOfAnyAge })
     const client = await connect(broker.bootstrapServers)
     for (let i = 0; i < 5; i++) await produceBatch(client, 'orders', 0, value(`${i}`))
     expect(await deleteRecords(client, 'orders', 6)).toEqual({ lowWatermark: -1, errorCode: 1 })
@@ -46,7 +47,7 @@ test('deleted records stay deleted when the node starts again, and new ones go o
     expect((await readPartition(client, 'orders', 0, 3)).map(({ baseOffset }) => baseOffset)).toEqual([3, 4])
     client.close()
   }
-  await using broker = await startBroker({ storage: folder.path })
+  await using broker = await startBroker({ storage: folder.path, config: recordsOfAnyAge })
   const client = await connect(broker.bootstrapServers)
   expect(await fetchError(client, 'orders', 2)).toBe(1)
   expect(await fetchError(client, 'orders', 3)).toBe(0)
@@ -91,7 +92,7 @@ async function configOf(client: KafkaClient, resourceType: number, resourceName:
 }
 
 test('settings count from the answer on: those of a topic over those of its broker over those of all brokers', async () => {
-  await using broker = await startBroker({ topics: ['orders'] })
+  await using broker = await startBroker({ topics: ['orders'], config: recordsOfAnyAge })
   const client = await connect(broker.bootstrapServers)
   expect(await produceError(client, 'orders', 500)).toBe(0)
   expect(await alter(client, 4, '', { 'message.max.bytes': '300' })).toBe(0)
@@ -112,7 +113,7 @@ test('settings count from the answer on: those of a topic over those of its brok
 })
 
 test('a compacted topic wants keys, and takes no deletion of records, as soon as it is compacted', async () => {
-  await using broker = await startBroker({ topics: ['orders'] })
+  await using broker = await startBroker({ topics: ['orders'], config: recordsOfAnyAge })
   const client = await connect(broker.bootstrapServers)
   expect(await produceError(client, 'orders', 1)).toBe(0)
   expect(await alter(client, 2, 'orders', { 'cleanup.policy': 'compact' })).toBe(0)
@@ -124,7 +125,7 @@ test('a compacted topic wants keys, and takes no deletion of records, as soon as
 test('settings are there after a start, and max.connections is one of them', async () => {
   await using folder = await temporaryFolder()
   {
-    await using broker = await startBroker({ storage: folder.path, topics: ['orders'] })
+    await using broker = await startBroker({ storage: folder.path, topics: ['orders'], config: recordsOfAnyAge })
     const client = await connect(broker.bootstrapServers)
     expect(await alter(client, 4, '', { 'log.retention.ms': '5000', 'max.connections': '1' })).toBe(0)
     expect(await alter(client, 2, 'orders', { 'segment.bytes': '2000000' })).toBe(0)
@@ -132,7 +133,7 @@ test('settings are there after a start, and max.connections is one of them', asy
     await expect(configOf(refused, 4, '', 'max.connections')).rejects.toThrow()
     client.close()
   }
-  await using broker = await startBroker({ storage: folder.path })
+  await using broker = await startBroker({ storage: folder.path, config: recordsOfAnyAge })
   const client = await connect(broker.bootstrapServers)
   expect(await configOf(client, 2, 'orders', 'retention.ms')).toEqual(['5000', 3])
   expect(await configOf(client, 2, 'orders', 'segment.bytes')).toEqual(['2000000', 1])

@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Broker, startBroker } from '../../src/index.ts'
 import { until } from '../support/condition.ts'
+import { recordsOfAnyAge } from '../support/records-of-any-age.ts'
 import { RookeryProcess, type RunOptions, rookery } from '../support/rookery-process.ts'
 
 let broker: Broker
 let folder: string
 
 beforeAll(async () => {
-  broker = await startBroker()
+  broker = await startBroker({ config: recordsOfAnyAge })
   folder = mkdtempSync(join(tmpdir(), 'rookery-cli-'))
 })
 

@@ -5,6 +5,7 @@ import { startBroker } from '../../src/index.ts'
 import { apis, buildBatch } from '../../src/protocol/index.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { initProducerId, produceBatch } from '../support/producing.ts'
+import { recordsOfAnyAge } from '../support/records-of-any-age.ts'
 import { rookery } from '../support/rookery-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
@@ -15,7 +16,7 @@ const recordsPerBatch = 10
 
 beforeAll(async () => {
   original = await temporaryFolder()
-  const config = { 'log.index.interval.bytes': 512, 'offsets.topic.num.partitions': 1 }
+  const config = { ...recordsOfAnyAge, 'log.index.interval.bytes': 512, 'offsets.topic.num.partitions': 1 }
   const broker = await startBroker({ storage: original.path, config })
   const client = await connect(broker.bootstrapServers)
   const topic = { numPartitions: 1, replicationFactor: 1, assignments: [] }

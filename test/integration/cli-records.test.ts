@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Broker, startBroker } from '../../src/index.ts'
 import { until } from '../support/condition.ts'
+import { recordsOfAnyAge } from '../support/records-of-any-age.ts'
 import { RookeryProcess, type RunOptions, rookery } from '../support/rookery-process.ts'
 
 const main = join(import.meta.dirname, '../../src/cli/main.ts')
 
 let broker: Broker
 beforeAll(async () => {
-  broker = await startBroker()
+  broker = await startBroker({ config: recordsOfAnyAge })
 })
 afterAll(() => broker.stop())
 

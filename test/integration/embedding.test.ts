@@ -11,6 +11,7 @@ import { until } from '../support/condition.ts'
 import { connect } from '../support/kafka-connection.ts'
 import { initProducerId, produceBatch } from '../support/producing.ts'
 import { commitOffset, committedOffset, joinGroup } from '../support/raw-group.ts'
+import { recordsOfAnyAge } from '../support/records-of-any-age.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { msOf, shortestMs } from '../support/timing.ts'
 
@@ -30,7 +31,7 @@ afterEach(async () => {
 function started(options: BrokerOptions & { clock: NonNullable<BrokerOptions['clock']> }): ReturnType<typeof manual>
 function started(options?: BrokerOptions): Promise<Broker>
 async function started(options: BrokerOptions = {}): Promise<Broker> {
-  const broker = await startBroker(options)
+  const broker = await startBroker({ ...options, config: { ...recordsOfAnyAge, ...options.config } })
   open.push(() => broker.stop())
   return broker
 }

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { type Broker, type BrokerLogger, type BrokerOptions, startBroker } from '../../src/index.ts'
+import { recordsOfAnyAge } from './records-of-any-age.ts'
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
@@ -19,7 +20,8 @@ export interface LoggedBroker extends AsyncDisposable {
 /** Starts a broker on files in a temporary folder; disposing of it fails the test when the broker logged an error. */
 export async function startLoggedBroker(options: BrokerOptions = {}): Promise<LoggedBroker> {
   const logLines: LogLine[] = []
-  const broker = await startBroker({ storage: 'temporary', ...options, logger: collector(logLines, {}) })
+  const config = { ...recordsOfAnyAge, ...options.config }
+  const broker = await startBroker({ storage: 'temporary', ...options, config, logger: collector(logLines, {}) })
   const complaints = () => logLines.filter(({ level }) => level === 'warn' || level === 'error')
   return {
     broker,
