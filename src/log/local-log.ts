@@ -804,7 +804,7 @@ export class LocalLog implements PartitionLog {
    * one's, fails with; in the first case nothing has changed.
    *
    * No sync, truncation or retention comes between, so that nothing is told durable that only one of the two has: a crash at
-   * any step leaves a whole one, or two that both have all that was told durable, of which the notes say which one goes on.
+   * any step leaves a whole one, or two that both have all that was told durable, and notes by which either is known when it is alone.
    * `move.onSwitched` is called in the turn of the switch; the files of before are those of nobody then, in a folder that is
    * called `move.deletedFolder`.
    */

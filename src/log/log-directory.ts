@@ -42,7 +42,7 @@ interface LoadHint {
   readonly topicId?: Uuid | undefined
 }
 
-/** A partition whose folder is damaged. */
+/** A partition whose folder is damaged, or may be outdated. */
 interface FaultyPartition {
   readonly error: StorageError
   /** Undefined where nothing says it. */

@@ -8,11 +8,13 @@ import { type Arrival, type Departure, readMoves, writeMoves } from './checkpoin
  *
  * Departures, of partitions that are here or were:
  * - "moves": the log is here, and a start goes on with that copy;
- * - "switches": the copy may have taken the log's place, in the directory that is named. A log here counts only if none is there;
+ * - "switches": the copy may have taken the log's place, in the directory that is named: a log here, alone, counts only if none is there;
  * - "has moved": it is elsewhere, and a log here is outdated, which was to be deleted. Kept until it is here again, or the partition
  *   is deleted: the metadata may still say that it is here, and an empty log would be made.
  *
- * Arrivals: the log here was a copy from the directory that is named, and counts only if the log there doesn't, or is no more.
+ * Arrivals: the log here was a copy from the directory that is named: alone, it counts only if there is no more one there.
+ *
+ * Of several logs that are there the newest counts, whatever is noted; see `settleLogs`.
  */
 export class MoveNotes {
   readonly #departures = new Map<string, Departure>()

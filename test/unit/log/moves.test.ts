@@ -51,6 +51,15 @@ describe('a log that moves to another directory', () => {
   /** More than is copied at a time: some 700 kB. */
   const fillMuch = (log: PartitionLog) => fill(log, 400, 'v', 0, 550)
   const slow = { 'replica.alter.log.dirs.io.max.bytes.per.second': 100_000 }
+  /** A node whose moves take seconds, and its log, with 400 batches on disk. */
+  const slowlyFilled = async (topicKeys?: Keys) => {
+    await simulation.run(logs.close())
+    await open(slow)
+    const log = await logIn(topicKeys)
+    fillMuch(log)
+    await simulation.run(log.flush())
+    return log
+  }
   const move = (path: string, partition = 0) => simulation.run(logs.move('orders', partition, path))
   const homeOf = (log: PartitionLog): string[] =>
     logs
@@ -106,11 +115,7 @@ describe('a log that moves to another directory', () => {
   })
 
   test('goes on after a restart with what was copied before', async () => {
-    await simulation.run(logs.close())
-    await open(slow)
-    const log = await logIn()
-    fillMuch(log)
-    await simulation.run(log.flush())
+    await slowlyFilled()
     await move(b)
     await simulation.runFor(3000)
     const [lag] = copies()
@@ -220,11 +225,7 @@ describe('a log that moves to another directory', () => {
   })
 
   test('is deleted, though the other directory fails when the copy is', async () => {
-    await simulation.run(logs.close())
-    await open(slow)
-    const log = await logIn({ ...small, 'file.delete.delay.ms': 0 })
-    fillMuch(log)
-    await simulation.run(log.flush())
+    await slowlyFilled({ ...small, 'file.delete.delay.ms': 0 })
     await move(b)
     await simulation.runFor(500)
     host.disk.failNext({ operation: 'rename', path: /^\/data\/b\/.*future$/, code: 'EIO' })
@@ -276,11 +277,7 @@ describe('a log that moves to another directory', () => {
   describe('to a directory that failed', () => {
     /** Half a copy stays in `b`, which fails, and works again only after a restart. */
     const halfMoved = async () => {
-      await simulation.run(logs.close())
-      await open(slow)
-      const log = await logIn({ ...small, 'file.delete.delay.ms': 0 })
-      fillMuch(log)
-      await simulation.run(log.flush())
+      const log = await slowlyFilled({ ...small, 'file.delete.delay.ms': 0 })
       await move(b)
       await simulation.runFor(3000)
       host.disk.failNext({ operation: 'write', path: /future.*log$/, code: 'EIO' })
@@ -340,11 +337,7 @@ describe('a log that moves to another directory', () => {
     })
 
     test('goes on when that is back if the node was stopped before it noticed', async () => {
-      await simulation.run(logs.close())
-      await open(slow)
-      const log = await logIn()
-      fillMuch(log)
-      await simulation.run(log.flush())
+      await slowlyFilled()
       await move(b)
       await simulation.runFor(3000)
       await simulation.run(logs.close())
@@ -576,11 +569,7 @@ describe('a log that moves to another directory', () => {
   })
 
   test('fails with its own directory, and moves on when that is back', async () => {
-    await simulation.run(logs.close())
-    await open(slow)
-    const log = await logIn()
-    fillMuch(log)
-    await simulation.run(log.flush())
+    const log = await slowlyFilled()
     await move(b)
     await simulation.runFor(500)
     host.disk.failNext({ operation: 'write', path: /^\/data\/a\/orders-0\/.*log$/, code: 'ENOSPC' })
@@ -652,11 +641,7 @@ describe('a log that moves to another directory', () => {
   })
 
   test('loses what retention takes meanwhile, and no more', async () => {
-    await simulation.run(logs.close())
-    await open(slow)
-    const log = await logIn({ ...small, 'retention.bytes': 100_000 })
-    fillMuch(log)
-    await simulation.run(log.flush())
+    const log = await slowlyFilled({ ...small, 'retention.bytes': 100_000 })
     log.setHighWatermark(1200)
     await move(b)
     await simulation.runFor(100)
@@ -672,11 +657,7 @@ describe('a log that moves to another directory', () => {
 
   test('is not compacted while it moves, and is then, with nothing that was deleted', async () => {
     const keys = { ...small, 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': 0, 'delete.retention.ms': 0 }
-    await simulation.run(logs.close())
-    await open(slow)
-    const log = await logIn(keys)
-    fillMuch(log)
-    await simulation.run(log.flush())
+    const log = await slowlyFilled(keys)
     log.setHighWatermark(log.logEndOffset)
     await move(b)
     await simulation.runFor(100)

@@ -172,15 +172,21 @@ test('a request that fails, or is refused, is sent again after a second, as it i
   expect(asked).toHaveLength(3)
 })
 
+/** It was in `a`, and is again; the request that said `b` failed, and the next one is asked. */
+async function thereAndBack() {
+  const parts = setUp()
+  parts.directories.set(0, a)
+  parts.assignments.tell(topicId, 0, b)
+  await parts.pass(0)
+  parts.asked[0]!.fail()
+  await parts.pass(0)
+  parts.assignments.tell(topicId, 0, a)
+  await parts.pass(1100)
+  return parts
+}
+
 test('a request that failed and is acted on afterwards is not the last word', async () => {
-  const { assignments, asked, told, done, pass, directories } = setUp()
-  directories.set(0, a)
-  assignments.tell(topicId, 0, b)
-  await pass(0)
-  asked[0]!.fail()
-  await pass(0)
-  assignments.tell(topicId, 0, a)
-  await pass(1100)
+  const { assignments, asked, told, done, pass, directories } = await thereAndBack()
   expect(told(1), 'the metadata says so, but may not for long').toEqual(['0 a'])
   directories.set(0, b)
   await done(1)
@@ -383,13 +389,7 @@ test('whatever fails, and whenever it is acted on, the controller ends with wher
 })
 
 test('a replica is told again when a late request was acted on before the answer to a later one came', async () => {
-  const { assignments, asked, pass, directories, publish } = setUp()
-  directories.set(0, a)
-  assignments.tell(topicId, 0, b)
-  await pass(0)
-  asked[0]!.fail()
-  assignments.tell(topicId, 0, a)
-  await pass(1100)
+  const { asked, pass, directories, publish } = await thereAndBack()
   publish(() => directories.set(0, a)) // the later one is decided
   publish(() => directories.set(0, b)) // and then the late one
   asked[1]!.answer({ ok: true, results: [{ ok: true }] })
